@@ -1,0 +1,98 @@
+//! `Node`, the reducer: one function from a fact to new state and commands.
+
+use crate::command::Commands;
+use crate::config::Config;
+use crate::event::Event;
+use crate::ids::{EventSeq, PodUid, VolumeId};
+use crate::spec::{Pod, PodSpec, Volume};
+use crate::status::PodStatus;
+use crate::time::Time;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+/// 128 bits that are equal exactly when states are.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Digest(pub u128);
+
+/// The node.
+#[derive(Clone)]
+pub struct Node {
+    config: Config,
+}
+
+/// What `/allocated` serves (DESIGN §4 rule 3).
+#[derive(Clone, Debug)]
+pub struct Allocated {
+    /// The pod as last applied: its metadata.
+    pub pod: Arc<Pod>,
+    /// The allocated spec.
+    pub spec: Arc<PodSpec>,
+    /// `metadata.generation` of the desired version that was allocated.
+    pub generation: u64,
+    /// Volumes removed from the allocation, not yet verifiably gone.
+    pub retained: Vec<Retained>,
+}
+
+/// A retained volume.
+#[derive(Clone, Debug)]
+pub struct Retained {
+    /// Which life of the name.
+    pub volume: VolumeId,
+    /// What it was made from; unknown for one found on the host.
+    pub spec: Option<Arc<Volume>>,
+    /// When its removal was allocated.
+    pub since: Time,
+}
+
+impl Node {
+    /// A node that knows nothing yet.
+    pub fn new(config: Config) -> Node {
+        Node { config }
+    }
+    /// Folds one fact in: the only way state changes. Appends to `out`.
+    pub fn apply(&mut self, _event: &Event, _out: &mut Commands) {}
+    /// When time itself becomes a fact: the next moment at which a `Tick` would change something.
+    pub fn next_deadline(&self) -> Option<Time> {
+        None
+    }
+    /// The state's digest. Settles what changed since it was asked last.
+    pub fn digest(&mut self) -> Digest {
+        Digest::default()
+    }
+    /// Pods touched by `apply` since this was asked last, with the digest of each (zero: gone), by UID.
+    pub fn take_touched(&mut self) -> Vec<(PodUid, Digest)> {
+        Vec::new()
+    }
+    /// How many events were folded in.
+    pub fn event_count(&self) -> EventSeq {
+        EventSeq(0)
+    }
+    /// The time of the latest event.
+    pub fn now(&self) -> Time {
+        Time(0)
+    }
+    /// The configuration, with the node's facts as they are now.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+    /// All pods this node knows, by UID.
+    pub fn pods(&self) -> Vec<PodUid> {
+        Vec::new()
+    }
+    /// The newest pod of that name.
+    pub fn find_pod(&self, _namespace: &str, _name: &str) -> Option<PodUid> {
+        None
+    }
+    /// The status that the pod has now (it may not have been published yet).
+    pub fn status(&self, _pod: PodUid) -> Option<PodStatus> {
+        None
+    }
+    /// The pod as its source asked for it last.
+    pub fn desired(&self, _pod: PodUid) -> Option<Arc<Pod>> {
+        None
+    }
+    /// What `/allocated` serves; `None` before admission.
+    pub fn allocated(&self, _pod: PodUid) -> Option<Allocated> {
+        None
+    }
+}

@@ -1,0 +1,148 @@
+//! Amounts of cpu, memory and the like, and their sums. All integers: cpu in thousandths of a core, the rest in
+//! bytes or pieces. Sums saturate, because a manifest may ask for anything.
+
+use crate::ids::Name;
+use alloc::vec::Vec;
+use core::fmt;
+
+/// What is asked for.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, bincode::Encode, bincode::Decode)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "rkyv", derive(rkyv::Archive, rkyv::Serialize, rkyv::Deserialize))]
+#[cfg_attr(feature = "rkyv", rkyv(derive(PartialEq, Eq, PartialOrd, Ord)))]
+pub enum ResourceName {
+    /// `cpu`, in millicores.
+    Cpu,
+    /// `memory`, in bytes.
+    Memory,
+    /// `ephemeral-storage`, in bytes.
+    EphemeralStorage,
+    /// `pods`, in pieces.
+    Pods,
+    /// `hugepages-*` in bytes, extended resources in pieces.
+    Other(Name),
+}
+
+impl ResourceName {
+    /// As Kubernetes spells it.
+    pub fn as_str(&self) -> &str {
+        match self {
+            ResourceName::Cpu => "cpu",
+            ResourceName::Memory => "memory",
+            ResourceName::EphemeralStorage => "ephemeral-storage",
+            ResourceName::Pods => "pods",
+            ResourceName::Other(name) => name,
+        }
+    }
+    /// The resource of that name.
+    pub fn parse(text: &str) -> ResourceName {
+        match text {
+            "cpu" => ResourceName::Cpu,
+            "memory" => ResourceName::Memory,
+            "ephemeral-storage" => ResourceName::EphemeralStorage,
+            "pods" => ResourceName::Pods,
+            other => ResourceName::Other(other.into()),
+        }
+    }
+}
+
+impl fmt::Display for ResourceName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Amounts by resource, sorted by name, each at most once. Absent and zero differ: only the QoS class cares, and it
+/// is asked at the boundary.
+#[derive(Default, Clone, Debug, PartialEq, Eq, bincode::Encode, bincode::Decode)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "rkyv", derive(rkyv::Archive, rkyv::Serialize, rkyv::Deserialize))]
+pub struct ResourceList(Vec<(ResourceName, u64)>);
+
+impl ResourceList {
+    /// Collects pairs; a name given twice keeps its last amount.
+    pub fn from_pairs(pairs: impl IntoIterator<Item = (ResourceName, u64)>) -> ResourceList {
+        let mut list = ResourceList::default();
+        for (name, amount) in pairs {
+            list.set(name, amount);
+        }
+        list
+    }
+    /// The amount, or zero if absent.
+    pub fn get(&self, name: &ResourceName) -> u64 {
+        self.given(name).unwrap_or(0)
+    }
+    /// The amount, if one was given.
+    pub fn given(&self, name: &ResourceName) -> Option<u64> {
+        self.0.binary_search_by(|(n, _)| n.cmp(name)).ok().map(|i| self.0[i].1)
+    }
+    /// Sets an amount.
+    pub fn set(&mut self, name: ResourceName, amount: u64) {
+        match self.0.binary_search_by(|(n, _)| n.cmp(&name)) {
+            Ok(i) => self.0[i].1 = amount,
+            Err(i) => self.0.insert(i, (name, amount)),
+        }
+    }
+    /// All amounts, by name.
+    pub fn iter(&self) -> impl Iterator<Item = &(ResourceName, u64)> {
+        self.0.iter()
+    }
+    /// Nothing was given.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+    /// Adds every amount of `other`.
+    pub fn add(&mut self, other: &ResourceList) {
+        for (name, amount) in other.iter() {
+            self.set(name.clone(), self.get(name).saturating_add(*amount));
+        }
+    }
+    /// Takes every amount of `other` away.
+    pub fn subtract(&mut self, other: &ResourceList) {
+        for (name, amount) in other.iter() {
+            self.set(name.clone(), self.get(name).saturating_sub(*amount));
+        }
+    }
+    /// Raises each amount to that of `other` where that is larger.
+    pub fn raise_to(&mut self, other: &ResourceList) {
+        for (name, amount) in other.iter() {
+            self.set(name.clone(), self.get(name).max(*amount));
+        }
+    }
+}
+
+/// A container's or a pod's resources.
+#[derive(Default, Clone, Debug, PartialEq, Eq, bincode::Encode, bincode::Decode)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "rkyv", derive(rkyv::Archive, rkyv::Serialize, rkyv::Deserialize))]
+pub struct Resources {
+    /// What the node sets aside.
+    pub requests: ResourceList,
+    /// What it may use at most.
+    pub limits: ResourceList,
+}
+
+/// The class by which a pod is evicted and its resizes are ordered.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, bincode::Encode, bincode::Decode)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "rkyv", derive(rkyv::Archive, rkyv::Serialize, rkyv::Deserialize))]
+#[cfg_attr(feature = "rkyv", rkyv(derive(PartialEq, Eq, PartialOrd, Ord)))]
+pub enum QosClass {
+    /// Every container has limits equal to its requests.
+    Guaranteed,
+    /// Some requests or limits.
+    Burstable,
+    /// None at all.
+    BestEffort,
+}
+
+impl QosClass {
+    /// As Kubernetes spells it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            QosClass::Guaranteed => "Guaranteed",
+            QosClass::Burstable => "Burstable",
+            QosClass::BestEffort => "BestEffort",
+        }
+    }
+}
