@@ -1,1 +1,2 @@
 //! Placeholder until its first slice lands.
+pub mod merge;
