@@ -77,13 +77,9 @@ impl Fields {
     }
 
     pub fn text(&mut self, name: &str, out: &mut Problems) -> Option<String> {
-        match self.take(name)? {
-            Value::String(text) => Some(text),
-            other => {
-                out.push(wrong_type(self.path_of(name), "a string", &other));
-                None
-            }
-        }
+        let value = self.take(name)?;
+        let text = string(&self.path_of(name), &value, out)?;
+        Some(text.to_owned())
     }
 
     /// A string that must be there and not be empty.
@@ -174,6 +170,15 @@ impl Fields {
     pub fn rest(self) -> Blob {
         canonical::blob(self.map)
     }
+}
+
+/// A string.
+pub(crate) fn string<'v>(path: &str, value: &'v Value, out: &mut Problems) -> Option<&'v str> {
+    let text = value.as_str();
+    if text.is_none() {
+        out.push(wrong_type(path, "a string", value));
+    }
+    text
 }
 
 /// A quantity that isn't negative.

@@ -17,15 +17,19 @@
 //! ```
 
 mod canonical;
+mod check;
 mod defaults;
 mod document;
+mod event;
 mod fields;
+mod object;
 mod problem;
 mod qos;
 pub mod quantity;
 mod read_container;
 mod read_pod;
 mod read_volume;
+mod schema;
 mod spans;
 mod status;
 pub mod time;
@@ -33,8 +37,11 @@ mod write_pod;
 mod yaml;
 
 pub use canonical::canonical;
+pub use check::{check_fields, check_patch_fields};
 pub use defaults::default_pod;
 pub use document::{Document, InputError, parse_documents};
+pub use event::{Recorded, event_to_json};
+pub use object::{default_object, object_data, object_ref, object_version};
 pub use problem::{FieldProblem, ProblemReason};
 pub use qos::qos_class;
 pub use read_pod::{pod_from_json, pod_uid};

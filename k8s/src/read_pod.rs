@@ -4,10 +4,10 @@
 //! and volume sources the core only knows a digest, so these stay whole in the blobs.
 
 use crate::canonical::canonical;
-use crate::fields::{Fields, Problems, wrong_type};
+use crate::fields::{Fields, Problems, string, wrong_type};
 use crate::problem::{self, FieldProblem, ProblemReason};
 use crate::qos::stored_qos_class;
-use crate::read_container::{self, ContainerList};
+use crate::read_container::{self, ContainerList, RESTART_POLICIES};
 use crate::read_volume;
 use crate::time;
 use nodefold_core::ids::{Name, PodUid, Source};
@@ -133,11 +133,6 @@ fn read_spec(
     out: &mut Problems,
 ) -> PodSpec {
     let mut spec = Fields::new("spec", value, out);
-    let restart_policies = [
-        ("Always", RestartPolicy::Always),
-        ("OnFailure", RestartPolicy::OnFailure),
-        ("Never", RestartPolicy::Never),
-    ];
     let mut read = |list: ContainerList, spec: &mut Fields| {
         let path = spec.path_of(list.field());
         let items = spec.list(list.field(), out);
@@ -168,7 +163,7 @@ fn read_spec(
     }
     let active_deadline = spec.integer("activeDeadlineSeconds", out).map(seconds);
     PodSpec {
-        restart_policy: spec.choice("restartPolicy", &restart_policies, out).unwrap_or(RestartPolicy::Always),
+        restart_policy: spec.choice("restartPolicy", &RESTART_POLICIES, out).unwrap_or(RestartPolicy::Always),
         init_containers,
         containers,
         ephemeral_containers,
@@ -233,13 +228,9 @@ fn node_selector(spec: &Fields, out: &mut Problems) -> Vec<NodeSelectorTerm> {
             return Vec::new();
         };
         for (key, value) in labels {
-            match value {
-                Value::String(text) => common.push(NodeRequirement {
-                    key: key.as_str().into(),
-                    operator: NodeOperator::In,
-                    values: vec![text.as_str().into()],
-                }),
-                other => out.push(wrong_type(problem::key("spec.nodeSelector", key), "a string", other)),
+            if let Some(value) = string(&problem::key("spec.nodeSelector", key), value, out) {
+                let values = vec![value.into()];
+                common.push(NodeRequirement { key: key.as_str().into(), operator: NodeOperator::In, values });
             }
         }
         common.sort_by(|a, b| a.key.cmp(&b.key));
@@ -289,10 +280,7 @@ fn node_requirement(path: String, value: Value, out: &mut Problems) -> Option<No
     let path = fields.path_of("values");
     let mut values: Vec<Name> = Vec::new();
     for (i, value) in fields.list("values", out).into_iter().enumerate() {
-        match value {
-            Value::String(text) => values.push(text.into()),
-            other => out.push(wrong_type(problem::index(&path, i), "a string", &other)),
-        }
+        values.extend(string(&problem::index(&path, i), &value, out).map(Name::from));
     }
     Some(NodeRequirement { key, operator, values })
 }

@@ -49,6 +49,7 @@ struct Anchored {
 }
 
 /// Reads all documents of a text; empty ones are left out.
+#[expect(clippy::wildcard_enum_match_arm, reason = "the parser's enum, which may grow")]
 pub(crate) fn read(text: &str, file: &str) -> Result<Vec<Document>, InputError> {
     let parser = Parser::new_from_str(text);
     let mut reader =
@@ -69,6 +70,7 @@ pub(crate) fn read(text: &str, file: &str) -> Result<Vec<Document>, InputError> 
     Ok(documents)
 }
 
+#[expect(clippy::wildcard_enum_match_arm, reason = "the parser's enum, which may grow")]
 impl<'t> Reader<'t> {
     fn next_event(&mut self) -> Result<Option<(Event<'t>, Place)>, InputError> {
         match self.parser.next_event() {
