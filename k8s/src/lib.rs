@@ -22,6 +22,7 @@ mod defaults;
 mod document;
 mod event;
 mod fields;
+pub mod merge;
 mod object;
 mod problem;
 mod qos;
