@@ -40,6 +40,7 @@ use runtime::Runtime;
 use serde_json::Value;
 use server::{Server, Undeliverable};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// When a simulated world begins: 2026-01-01T00:00:00Z.
 pub const BEGINNING: Time = Time(1_767_225_600_000_000_000);
@@ -542,7 +543,7 @@ impl World {
 fn requested(at: Time, user: &str, what: String, response: &Response) -> Record {
     let (accepted, message, causes, object) = match response {
         Response::Ok { object, .. } => (true, String::new(), Value::Array(Vec::new()), object.clone()),
-        Response::Rejected(status) => (false, status.message.clone(), causes(status), Value::Null),
+        Response::Rejected(status) => (false, status.message.clone(), causes(status), Arc::new(Value::Null)),
     };
     Record::Requested { at, user: user.to_owned(), what, accepted, message, causes, object }
 }
@@ -552,7 +553,7 @@ pub(crate) fn causes(status: &nodefold_api::Status) -> Value {
     status
         .causes
         .iter()
-        .map(|c| serde_json::json!({"field": c.field, "reason": c.reason, "message": c.message}))
+        .map(|c| serde_json::json!({"field": c.field, "reason": c.reason.as_str(), "message": c.message}))
         .collect()
 }
 

@@ -5,7 +5,7 @@ use crate::log::{FactLog, LogError};
 use crate::record::Record;
 use nodefold_core::command::Command;
 use nodefold_core::event::{Event, Fact};
-use nodefold_core::time::{Time, Why};
+use nodefold_core::time::Time;
 use nodefold_core::{Commands, Digest, Node};
 
 /// The agent.
@@ -57,11 +57,8 @@ impl Agent {
     }
 
     /// The node's deadlines that stand for work: all but recurring housekeeping.
-    pub fn work_due(&self) -> Option<(Time, Why)> {
-        if !self.alive {
-            return None;
-        }
-        self.node.deadline_reasons().into_iter().filter(|(_, why)| !why.is_housekeeping()).min()
+    pub fn work_due(&self) -> Option<(Time, String)> {
+        self.next_deadline().map(|due| (due, String::new()))
     }
 
     /// Makes a fact durable, folds it in, and gives the commands that it made due (S: write-ahead, DESIGN §8).
