@@ -1,12 +1,13 @@
 //! L1–L5: what a trace must have come to at its end; and that the oracles' memory is bounded by what lives.
 
-use crate::story::{Story, row, running, status, waiting, with_rows};
+use crate::story::{Story, row, running, status, volume, waiting, with_rows};
 use crate::{APPLIED, MOUNT, STARTED};
 use nodefold_core::command::Rule;
 use nodefold_core::event::ErrorClass;
 use nodefold_core::status::{ContainerState, HostPhase, PodPhase, VolumeStatus};
 use nodefold_core::time::{Nanos, Time};
-use nodefold_model::{COMMANDS_PER_MINUTE, Invariant, liveness};
+use nodefold_model::{COMMANDS_PER_MINUTE, Invariant, Oracles, liveness};
+use std::sync::Arc;
 
 fn at_the_end(s: &Story) -> Vec<(Invariant, Vec<usize>)> {
     let found = liveness(&s.trace, Time(0), s.now.after(Nanos::secs(600)));
@@ -115,13 +116,52 @@ fn l5_a_mount_without_an_end() {
     assert_eq!(at_the_end(&s), [(Invariant::L5, vec![MOUNT])]);
 }
 
+/// What is still remembered at the end of a story in which nothing went wrong.
+fn remembered(s: &Story) -> usize {
+    let mut oracles = Oracles::new(&s.config);
+    s.trace.iter().for_each(|entry| oracles.observe(entry));
+    oracles.finish();
+    assert_eq!(oracles.violations(), []);
+    oracles.remembered()
+}
+
 #[test]
-fn ten_thousand_crashes_and_versions_stay_clean() {
-    let mut s = Story::new();
-    s.up();
-    for attempt in 0..2_000u32 {
-        s.exited(&format!("app.{attempt}"), 1).wait(300).run(&format!("app.{}", attempt + 1));
-        s.wish(|p| p.volumes[0] = std::sync::Arc::new(crate::story::volume("data", &format!("v{attempt}"))));
-    }
-    s.is_clean();
+fn memory_does_not_grow_with_crashes() {
+    let story = |crashes: u32| {
+        let mut s = Story::new();
+        s.up();
+        for attempt in 0..crashes {
+            s.exited(&format!("app.{attempt}"), 1).wait(300).run(&format!("app.{}", attempt + 1));
+        }
+        s
+    };
+    assert_eq!(remembered(&story(20)), remembered(&story(500)));
+}
+
+#[test]
+fn memory_does_not_grow_with_wishes_never_allocated() {
+    let story = |wishes: u32| {
+        let mut s = Story::new();
+        s.up();
+        for wish in 0..wishes {
+            s.wish(|p| p.volumes[0] = Arc::new(volume("data", &format!("v{wish}"))));
+        }
+        s
+    };
+    assert_eq!(remembered(&story(100)), remembered(&story(500)));
+}
+
+#[test]
+fn memory_does_not_grow_with_pods_released() {
+    let story = |pods: u128| {
+        let mut s = Story::new();
+        for uid in 1..=pods {
+            s.another_pod(uid).pod.deletion = None;
+            s.up().delete(30).stop("app", 30, Rule::PodTerminating).exited("app", 0);
+            s.unmount_by("data", Rule::PodVolumesReleased).unmounted("data");
+            s.publish(status(PodPhase::Failed)).written().release().gone();
+        }
+        s
+    };
+    assert_eq!(remembered(&story(10)), remembered(&story(500)));
 }
