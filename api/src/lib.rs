@@ -25,6 +25,7 @@ mod hold;
 mod lifecycle;
 mod request;
 mod response;
+mod seal;
 mod status;
 mod store;
 mod update;
