@@ -1,5 +1,6 @@
-//! Deletion. A pod is first only marked: it gets a deadline, the node ends it and releases it. A repeated delete can
-//! shorten the deadline, never lengthen it. A grace period of 0 removes the object at once, finalizers permitting.
+//! Deletion. A pod is first only marked: it gets a deadline, the node ends it and releases it. A repeated
+//! delete can shorten the deadline, never lengthen it. A grace period of 0 removes the object at once,
+//! finalizers permitting.
 
 use crate::Api;
 use crate::hold::Holds;
@@ -46,7 +47,8 @@ pub(crate) fn grace_seconds(object: &Value) -> Option<u64> {
     at(at(object, "metadata"), "deletionGracePeriodSeconds").as_u64()
 }
 
-/// How long a pod gets: what was asked, else what its spec says; nothing if no node has to do anything for it.
+/// How long a pod gets: what was asked, else what its spec says; nothing if no node has to do anything for
+/// it.
 fn pod_grace_seconds(pod: &Value, asked: Option<u64>) -> u64 {
     let spec = at(pod, "spec");
     let unbound = text(spec, "nodeName").is_empty();

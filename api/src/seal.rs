@@ -1,7 +1,8 @@
 //! Secrets for a journal (DESIGN S13): an append-only log can't forget, so bytes never enter it.
 //!
-//! A sealed event has a size and a keyed digest in each value's place. Equal bytes stay equal and nothing that `Api`
-//! decides looks at them, so that the sealed event folds to the same digest as the one that was sealed.
+//! A sealed event has a size and a keyed digest in each value's place. Equal bytes stay equal and nothing
+//! that `Api` decides looks at them, so that the sealed event folds to the same digest as the one that was
+//! sealed.
 
 use crate::{ApiEvent, Request};
 use nodefold_k8s::{canonical, check_fields, default_object, object_version};
@@ -11,7 +12,8 @@ use serde_json::{Map, Value, json};
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 impl ApiEvent {
-    /// This event as a journal may keep it: a Secret's values replaced by their sizes and digests under `key`.
+    /// This event as a journal may keep it: a Secret's values replaced by their sizes and digests under
+    /// `key`.
     ///
     /// Give the backends the bytes from the event as it came, and record this one.
     pub fn sealed(&self, key: &[u8; 32]) -> ApiEvent {
@@ -58,7 +60,8 @@ fn seal(object: &mut Value, key: &[u8; 32]) {
     }
 }
 
-/// Size and digest of the only value, in letters that are base64 as well: 64 of them, `sealed/<bytes>/<digest>/00`.
+/// Size and digest of the only value, in letters that are base64 as well: 64 of them,
+/// `sealed/<bytes>/<digest>/00`.
 fn mark(of: &Value, key: &[u8; 32]) -> Value {
     let version = object_version(of, key);
     let bytes = version.keys.first().map_or(0, |(_, bytes)| *bytes);

@@ -141,7 +141,8 @@ fn same_identity(key: &Key, old: &Value, new: &Value) -> Result<(), Status> {
     Ok(())
 }
 
-/// Stage 8: what only the server writes is the stored object's. Times that the body states are left for M14 to judge.
+/// Stage 8: what only the server writes is the stored object's. Times that the body states are left for M14
+/// to judge.
 fn keep_identity(old: &Value, new: &mut Value) {
     for field in ["apiVersion", "kind"] {
         new[field] = at(old, field).clone();
@@ -160,8 +161,8 @@ fn keep_identity(old: &Value, new: &mut Value) {
     }
 }
 
-/// Strict decoding (`fieldValidation=Strict`): no unknown fields, no wrong types. Kinds that no rule looks into are
-/// stored as they are.
+/// Strict decoding (`fieldValidation=Strict`): no unknown fields, no wrong types. Kinds that no rule looks
+/// into are stored as they are.
 pub(crate) fn decodable(object: &Value, kind: &str) -> Result<(), Status> {
     match kind {
         "Pod" | "Secret" | "ConfigMap" => strictly(check_fields(object, kind), kind),

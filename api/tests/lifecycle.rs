@@ -1,5 +1,5 @@
-//! A pod's way through the API: created, changed, reported on, deleted, released. Versions, generations and what the
-//! watch tells.
+//! A pod's way through the API: created, changed, reported on, deleted, released. Versions, generations and
+//! what the watch tells.
 
 mod support;
 
@@ -54,11 +54,13 @@ fn what_a_new_pod_may_not_be() {
         ),
         (json!({"containers": [{"image": "i"}]}), &[("spec.containers[0].name", "FieldValueRequired")]),
         (
-            json!({"containers": [c()], "volumes": [{"name": "v", "emptyDir": {}}, {"name": "v", "emptyDir": {}}]}),
+            json!({"containers": [c()], "volumes": [{"name": "v", "emptyDir": {}}, {"name": "v",
+                "emptyDir": {}}]}),
             &[("spec.volumes[1].name", "FieldValueDuplicate")],
         ),
         (
-            json!({"containers": [{"name": "a", "image": "", "volumeMounts": [{"name": "v", "mountPath": "/v"}]}]}),
+            json!({"containers": [{"name": "a", "image": "", "volumeMounts": [{"name": "v",
+                "mountPath": "/v"}]}]}),
             &[
                 ("spec.containers[0].image", "FieldValueRequired"),
                 ("spec.containers[0].volumeMounts[0].name", "FieldValueNotFound"),
@@ -194,9 +196,11 @@ fn a_refusal_is_told_in_kubernetes_shape() {
     );
     assert_eq!(
         one.to_json(),
-        json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": one.message,
+        json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+            "message": one.message,
             "reason": "Invalid", "code": 422, "details": {"name": "web", "kind": "Pod", "causes": [
-                {"reason": "FieldValueRequired", "message": "Required value: a pod has at least one container",
+                {"reason": "FieldValueRequired",
+                    "message": "Required value: a pod has at least one container",
                     "field": "spec.containers"}]}})
     );
     let Response::Rejected(two) = world.dynamic(json!({"spec": {"containers": [
@@ -261,228 +265,6 @@ fn a_policy_written_while_its_gate_is_off_is_dropped() {
     assert!(world.status(status).is_ok());
     assert!(world.pod()["status"].get("volumeStatuses").is_none());
 }
-
-// --- status ----------------------------------------------------------------------------------------------------------
-
-#[test]
-fn a_status_write_replaces_the_status_and_nothing_else() {
-    let mut world = world();
-    world.report_running();
-    let stored = world.pod();
-    assert_eq!(stored["status"]["phase"], "Running");
-    assert_eq!(stored["status"]["qosClass"], "BestEffort", "kept though the write didn't say it");
-    assert_eq!(stored["metadata"]["generation"], 1);
-    let other = Request::Status {
-        namespace: "default".into(),
-        name: "web".into(),
-        uid: PodUid(1),
-        status: json!({"phase": "Failed"}),
-    };
-    assert_eq!(code(&world.ask(other)), 409, "another pod's status");
-    assert_eq!(world.pod(), stored);
-}
-
-#[test]
-fn an_observed_generation_that_is_not_stated_stays() {
-    let mut world = world();
-    let mut status = running(&world.pod());
-    status["conditions"][0]["observedGeneration"] = json!(1);
-    assert!(world.status(status.clone()).is_ok());
-    status["observedGeneration"] = json!(0);
-    status["conditions"][0]["observedGeneration"] = json!(0);
-    assert!(world.status(status).is_ok());
-    assert_eq!(world.pod()["status"]["observedGeneration"], 1);
-    assert_eq!(world.pod()["status"]["conditions"][0]["observedGeneration"], 1);
-}
-
-#[test]
-fn what_a_status_write_may_not_change() {
-    let mut world = world();
-    world.report_running();
-    let mut status = running(&world.pod());
-    status["qosClass"] = json!("Burstable");
-    assert_eq!(causes(&world.status(status)), [("status.qosClass".to_owned(), "FieldValueInvalid")], "S42");
-    let mut status = running(&world.pod());
-    status["phase"] = json!("Succeeded");
-    assert!(world.status(status.clone()).is_ok());
-    status["phase"] = json!("Running");
-    assert_eq!(causes(&world.status(status.clone())), [("status.phase".to_owned(), "FieldValueInvalid")]);
-    status["phase"] = json!("Failed");
-    assert!(!world.status(status).is_ok(), "one terminal phase for another");
-}
-
-#[test]
-fn a_container_that_ended_comes_back_only_if_its_policy_says_so() {
-    let again = json!({"running": {"startedAt": "2026-11-30T00:00:00Z"}});
-    let ended = |code: i64| json!({"terminated": {"exitCode": code}});
-    let rule = json!([{"action": "Restart", "exitCodes": {"operator": "In", "values": [3]}}]);
-    struct Row {
-        what: &'static str,
-        pod_policy: &'static str,
-        own: Value,
-        code: i64,
-        other_image: bool,
-        may: bool,
-    }
-    let row = |what, pod_policy, own: &Value, code, may| Row {
-        what,
-        pod_policy,
-        own: own.clone(),
-        code,
-        other_image: false,
-        may,
-    };
-    let none = json!({});
-    let rows = [
-        row("Always", "Always", &none, 0, true),
-        row("OnFailure, failed", "OnFailure", &none, 1, true),
-        row("OnFailure, succeeded", "OnFailure", &none, 0, false),
-        row("Never", "Never", &none, 1, false),
-        row("its own Always in a pod of Never", "Never", &json!({"restartPolicy": "Always"}), 0, true),
-        row("a rule", "Never", &json!({"restartPolicy": "Never", "restartPolicyRules": rule}), 3, true),
-        row(
-            "a rule for another code",
-            "Never",
-            &json!({"restartPolicy": "Never", "restartPolicyRules": rule}),
-            4,
-            false,
-        ),
-        Row { other_image: true, ..row("another definition", "Never", &none, 1, true) },
-    ];
-    for row in rows {
-        let mut world = World::new(ApiConfig::default());
-        let mut container = json!({"name": "app", "image": "i"});
-        for (key, value) in row.own.as_object().into_iter().flatten() {
-            container[key] = value.clone();
-        }
-        let created = world.create(pod(json!({"containers": [container], "restartPolicy": row.pod_policy})));
-        assert!(created.is_ok(), "{}: {created:?}", row.what);
-        let mut status = running(&world.pod());
-        status["containerStatuses"][0]["state"] = ended(row.code);
-        assert!(world.status(status.clone()).is_ok());
-        status["containerStatuses"][0]["state"] = again.clone();
-        if row.other_image {
-            status["containerStatuses"][0]["image"] = json!("i:2");
-        }
-        let expected: &[(String, &str)] = if row.may {
-            &[]
-        } else {
-            &[("status.containerStatuses[0].state".to_owned(), "FieldValueForbidden")]
-        };
-        assert_eq!(causes(&world.status(status)), expected, "S41: {}", row.what);
-    }
-}
-
-#[test]
-fn a_removed_container_comes_back_only_while_its_removal_is_not_carried_out() {
-    let mut world = World::new(ApiConfig::default());
-    let two = json!({"containers": [{"name": "app", "image": "i"}, {"name": "b", "image": "i"}]});
-    assert!(world.create(pod(two)).is_ok());
-    let mut ended = running(&world.pod());
-    ended["containerStatuses"][1]["state"] = json!({"terminated": {"exitCode": 1}});
-    assert!(world.status(ended.clone()).is_ok());
-    assert!(world.dynamic(json!({"spec": {"containers": [{"name": "b", "$patch": "delete"}]}})).is_ok());
-    let mut again = ended.clone();
-    again["containerStatuses"][1]["state"] = json!({"running": {}});
-    assert!(world.status(again.clone()).is_ok(), "the node hasn't seen the removal");
-    assert!(world.status(ended.clone()).is_ok());
-    again["observedGeneration"] = json!(2);
-    let mut deferred = again.clone();
-    deferred["conditions"] = json!([{"type": "PodResizePending", "status": "True", "reason": "Deferred"}]);
-    assert!(world.status(deferred).is_ok(), "seen, but deferred");
-    ended["observedGeneration"] = json!(2);
-    assert!(world.status(ended).is_ok());
-    assert!(!world.status(again).is_ok(), "removed for good");
-}
-
-// --- names in flight -------------------------------------------------------------------------------------------------
-
-#[test]
-fn a_removed_name_is_held_until_the_node_has_seen_its_removal_and_its_status_is_gone() {
-    // api-side §8 item 4.
-    let mut world = world();
-    world.report_running();
-    let add = |image: &str| {
-        json!({"spec": {"volumes": [{"name": "v", "emptyDir": {}}],
-            "containers": [{"name": "x", "image": image, "volumeMounts": [{"name": "v", "mountPath": "/v"}]}]}})
-    };
-    let remove = json!({"spec": {"volumes": [{"name": "v", "$patch": "delete"}],
-        "containers": [{"name": "x", "$patch": "delete"}]}});
-    let taken = [
-        ("spec.containers[0].name".to_owned(), "FieldValueDuplicate"),
-        ("spec.volumes[0].name".to_owned(), "FieldValueDuplicate"),
-    ];
-    assert!(world.dynamic(add("one")).is_ok());
-    assert!(world.dynamic(remove.clone()).is_ok());
-    assert_eq!(causes(&world.dynamic(add("two"))), taken, "removed and not observed");
-
-    // The node saw the addition only.
-    let mut late = running(&world.pod());
-    late["observedGeneration"] = json!(2);
-    assert!(world.status(late).is_ok());
-    assert_eq!(causes(&world.dynamic(add("two"))), taken, "an older generation observed");
-
-    // It saw the removal, and the first x still ends.
-    let mut stopping = running(&world.pod());
-    let mounts = json!([{"name": "v", "mountPath": "/v"}]);
-    let first_x = json!({"name": "x", "state": {"running": {}}, "resources": {}, "volumeMounts": mounts});
-    stopping["containerStatuses"].as_array_mut().into_iter().for_each(|l| l.push(first_x.clone()));
-    stopping["volumeStatuses"] = json!([{"name": "v", "hostPhase": "Unmounting"}]);
-    assert!(world.status(stopping).is_ok());
-    assert_eq!(causes(&world.dynamic(add("two"))), taken, "observed, still there");
-
-    world.report_running();
-    assert!(world.dynamic(add("two")).is_ok(), "observed and gone");
-}
-
-#[test]
-fn a_removed_name_is_no_name_for_an_ephemeral_container_either() {
-    let mut world = World::new(ApiConfig::default());
-    let two = json!({"containers": [{"name": "app", "image": "i"}, {"name": "b", "image": "i"}]});
-    assert!(world.create(pod(two)).is_ok());
-    world.report_running();
-    assert!(world.dynamic(json!({"spec": {"containers": [{"name": "b", "$patch": "delete"}]}})).is_ok());
-    let debug = |name: &str| json!({"spec": {"ephemeralContainers": [{"name": name, "image": "i"}]}});
-    let field = "spec.ephemeralContainers[0].name".to_owned();
-    assert_eq!(causes(&world.ephemeral(debug("b"))), [(field.clone(), "FieldValueDuplicate")]);
-    assert_eq!(causes(&world.ephemeral(debug("app"))), [(field, "FieldValueDuplicate")]);
-    assert!(world.ephemeral(debug("free")).is_ok());
-}
-
-#[test]
-fn ephemeral_containers_are_only_added() {
-    let mut world = world();
-    world.report_running();
-    let ask = |list: Value| json!({"spec": {"ephemeralContainers": list, "hostNetwork": true}});
-    assert!(world.ephemeral(ask(json!([{"name": "e", "image": "i", "targetContainerName": "app"}]))).is_ok());
-    assert_eq!(world.pod()["spec"]["ephemeralContainers"][0]["name"], "e");
-    assert!(world.pod()["spec"].get("hostNetwork").is_none(), "nothing else of the body is taken");
-    let list = "spec.ephemeralContainers";
-    let rows: Vec<(Value, Vec<(String, &str)>)> = vec![
-        (json!([{"name": "e", "image": "other"}]), vec![(list.to_owned(), "FieldValueForbidden")]),
-        (json!([{"name": "e", "$patch": "delete"}]), vec![(list.to_owned(), "FieldValueForbidden")]),
-        (
-            json!([{"name": "f", "image": "i", "targetContainerName": "none", "ports": [{"containerPort": 1}]}]),
-            vec![
-                (format!("{list}[0].ports"), "FieldValueForbidden"),
-                (format!("{list}[0].targetContainerName"), "FieldValueNotFound"),
-            ],
-        ),
-        (
-            json!([{"name": "f", "image": "i", "resources": {"requests": {"cpu": "1"}}}]),
-            vec![(format!("{list}[0].resources"), "FieldValueForbidden")],
-        ),
-        (
-            json!([{"name": "f", "image": "i", "volumeMounts": [{"name": "v", "mountPath": "/v"}]}]),
-            vec![(format!("{list}[0].volumeMounts[0].name"), "FieldValueNotFound")],
-        ),
-    ];
-    for (patch, expected) in rows {
-        assert_eq!(causes(&world.ephemeral(ask(patch.clone()))), expected, "{patch}");
-    }
-}
-
-// --- deletion --------------------------------------------------------------------------------------------------------
 
 fn deletion(world: &World) -> (Option<String>, Option<u64>) {
     let metadata = world.pod()["metadata"].clone();
@@ -578,12 +360,13 @@ fn finalizers_keep_an_object_until_the_last_is_gone() {
     assert!(world.api.get("Pod", "default", "web").is_none());
 }
 
-// --- other kinds, watches --------------------------------------------------------------------------------------------
-
 #[test]
 fn other_kinds_are_stored_as_they_are() {
     let mut world = World::new(ApiConfig::default());
-    let secret = |value: &str| json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "stringData": {"k": value}});
+    let secret = |value: &str| {
+        json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"},
+        "stringData": {"k": value}})
+    };
     assert!(world.create_as(secret("v"), PodUid(1)).is_ok());
     let stored = |world: &World| Value::clone(world.api.get("Secret", "default", "s").expect("stored"));
     assert_eq!(stored(&world)["data"], json!({"k": "dg=="}));
@@ -593,14 +376,16 @@ fn other_kinds_are_stored_as_they_are() {
     assert_eq!(stored(&world)["metadata"]["resourceVersion"], "2");
     assert_eq!(stored(&world)["metadata"]["uid"], json!(PodUid(1).to_string()));
 
-    let volume = json!({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "pv"}, "spec": {"anything": 1}});
+    let volume = json!({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "pv"},
+        "spec": {"anything": 1}});
     assert!(world.create_as(volume, PodUid(2)).is_ok());
     assert_eq!(
         world.api.get("PersistentVolume", "ignored", "pv").map(|v| v["spec"].clone()),
         Some(json!({"anything": 1}))
     );
 
-    let frozen = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "immutable": true, "data": {"k": "v"}});
+    let frozen = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"},
+        "immutable": true, "data": {"k": "v"}});
     assert!(world.create_as(frozen.clone(), PodUid(3)).is_ok());
     let mut other = frozen;
     other["data"]["k"] = json!("w");

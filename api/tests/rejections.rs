@@ -1,4 +1,5 @@
-//! The story of `examples/rejections.yaml` on the API's side: the node is played by the statuses it would write.
+//! The story of `examples/rejections.yaml` on the API's side: the node is played by the statuses it would
+//! write.
 
 mod support;
 
@@ -35,7 +36,8 @@ fn what_dynamic_refuses_and_how_it_says_so() {
     let privileged =
         json!({"containers": [{"name": "p", "image": "x", "securityContext": {"privileged": true}}]});
     refused(&mut world, privileged, "spec.containers[0].securityContext.privileged", FORBIDDEN);
-    let host_port = json!({"containers": [{"name": "p", "image": "x", "ports": [{"containerPort": 80, "hostPort": 8080}]}]});
+    let host_port = json!({"containers": [{"name": "p", "image": "x", "ports": [{"containerPort": 80,
+        "hostPort": 8080}]}]});
     refused(&mut world, host_port, "spec.containers[0].ports[0].hostPort", FORBIDDEN);
     let burstable =
         json!({"containers": [{"name": "q", "image": "x", "resources": {"requests": {"cpu": "100m"}}}]});

@@ -25,7 +25,8 @@ fn story() -> (World, Vec<Digest>) {
     world.advance_secs(5);
     world.update(secret("hunter2"));
     world.update(secret("hunter3"));
-    world.update(json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "data": {"token": "not base64"}}));
+    world.update(json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"},
+        "data": {"token": "not base64"}}));
     world.update(
         json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "stringData": {"token": 7}}),
     );
