@@ -57,7 +57,8 @@ fn pod_grace_seconds(pod: &Value, asked: Option<u64>) -> u64 {
     }
     // A negative period in the spec means the shortest.
     let own = at(spec, "terminationGracePeriodSeconds").as_i64().map(|own| u64::try_from(own).unwrap_or(1));
-    asked.or(own).unwrap_or(0)
+    // The field is an int64.
+    asked.or(own).unwrap_or(0).min(i64::MAX.unsigned_abs())
 }
 
 fn begin(object: &mut Value, now: Time, grace: u64) {

@@ -334,6 +334,16 @@ fn a_deletion_without_grace_is_at_once() {
 }
 
 #[test]
+fn an_absurd_grace_is_one_that_the_field_can_hold() {
+    let mut world = world();
+    assert!(world.delete(Some(u64::MAX)).is_ok());
+    assert_eq!(world.pod()["metadata"]["deletionGracePeriodSeconds"].as_i64(), Some(i64::MAX));
+    assert!(world.delete(Some(1)).is_ok());
+    // A deadline beyond the end of time doesn't tell when it was asked for.
+    assert_eq!(deletion(&world), (Some("2026-11-30T00:53:20Z".to_owned()), Some(1)));
+}
+
+#[test]
 fn a_negative_grace_in_the_spec_is_the_shortest() {
     let mut world = World::new(ApiConfig::default());
     let spec = json!({"containers": [{"name": "app", "image": "i:1"}], "terminationGracePeriodSeconds": -5});
