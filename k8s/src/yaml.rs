@@ -7,7 +7,7 @@
 
 use crate::document::{Document, InputError};
 use crate::spans::{NodeId, Place, Spans};
-use granit_parser::{Event, Marker, Parser, ScalarStyle, StrInput, Tag};
+use granit_parser::{ErrorKind, Event, Marker, Options, Parser, ScalarStyle, StrInput, Tag};
 use serde_json::{Map, Number, Value};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -51,7 +51,10 @@ struct Anchored {
 /// Reads all documents of a text; empty ones are left out.
 #[expect(clippy::wildcard_enum_match_arm, reason = "the parser's enum, which may grow")]
 pub(crate) fn read(text: &str, file: &str) -> Result<Vec<Document>, InputError> {
-    let parser = Parser::new_from_str(text);
+    let mut options = Options::default();
+    options.set_emit_comments(false);
+    options.block_scalar_eof_without_line_feed = true; // as libyaml and so Kubernetes
+    let parser = Parser::new_from_str_with_options(text, options);
     let mut reader =
         Reader { file, parser, spans: Spans::default(), anchors: BTreeMap::new(), spent: Cost::default() };
     let mut documents = Vec::new();
@@ -76,6 +79,9 @@ impl<'t> Reader<'t> {
         match self.parser.next_event() {
             None => Ok(None),
             Some(Ok((event, span))) => Ok(Some((event, place(&span.start)))),
+            Some(Err(error)) if matches!(error.kind(), ErrorKind::RecursionLimitExceeded) => {
+                Err(self.too_deep(place(error.marker())))
+            }
             Some(Err(error)) => Err(self.error(
                 place(error.marker()),
                 error.info(),
@@ -109,11 +115,7 @@ impl<'t> Reader<'t> {
 
     fn value(&mut self, event: Event<'t>, place: Place, depth: usize) -> Result<Read, InputError> {
         if depth > MAX_DEPTH {
-            return Err(self.error(
-                place,
-                format!("more than {MAX_DEPTH} levels of nesting"),
-                "no Kubernetes object is this deep: check the file",
-            ));
+            return Err(self.too_deep(place));
         }
         let before = self.spent;
         let (anchor, read) = match event {
@@ -290,6 +292,11 @@ impl<'t> Reader<'t> {
             )),
             Some(_) | None => Ok(()),
         }
+    }
+
+    fn too_deep(&self, place: Place) -> InputError {
+        let message = format!("more than {MAX_DEPTH} levels of nesting");
+        self.error(place, message, "no Kubernetes object is this deep: check the file")
     }
 
     fn unexpected(&self, event: &Event<'_>, place: Place) -> InputError {
