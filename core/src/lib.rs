@@ -18,4 +18,4 @@ pub mod node;
 pub use command::{Command, Commands};
 pub use config::Config;
 pub use event::{Event, Fact};
-pub use node::{Digest, Node};
+pub use node::{Digest, Node, SNAPSHOT_LAYOUT};

@@ -18,7 +18,12 @@ pub struct Digest(pub u128);
 #[derive(Clone)]
 pub struct Node {
     config: Config,
+    events: u64,
+    now: Time,
 }
+
+/// The layout of the state in a snapshot; another layout is never read.
+pub const SNAPSHOT_LAYOUT: &str = "stub";
 
 /// What `/allocated` serves (DESIGN §4 rule 3).
 #[derive(Clone, Debug)]
@@ -47,17 +52,20 @@ pub struct Retained {
 impl Node {
     /// A node that knows nothing yet.
     pub fn new(config: Config) -> Node {
-        Node { config }
+        Node { config, events: 0, now: Time(0) }
     }
     /// Folds one fact in: the only way state changes. Appends to `out`.
-    pub fn apply(&mut self, _event: &Event, _out: &mut Commands) {}
+    pub fn apply(&mut self, event: &Event, _out: &mut Commands) {
+        self.events += 1;
+        self.now = self.now.max(event.at);
+    }
     /// When time itself becomes a fact: the next moment at which a `Tick` would change something.
     pub fn next_deadline(&self) -> Option<Time> {
         None
     }
     /// The state's digest. Settles what changed since it was asked last.
     pub fn digest(&mut self) -> Digest {
-        Digest::default()
+        crate::codec::hash(&(self.events, self.now))
     }
     /// Pods touched by `apply` since this was asked last, with the digest of each (zero: gone), by UID.
     pub fn take_touched(&mut self) -> Vec<(PodUid, Digest)> {
@@ -65,11 +73,11 @@ impl Node {
     }
     /// How many events were folded in.
     pub fn event_count(&self) -> EventSeq {
-        EventSeq(0)
+        EventSeq(self.events)
     }
     /// The time of the latest event.
     pub fn now(&self) -> Time {
-        Time(0)
+        self.now
     }
     /// The configuration, with the node's facts as they are now.
     pub fn config(&self) -> &Config {
@@ -94,5 +102,19 @@ impl Node {
     /// What `/allocated` serves; `None` before admission.
     pub fn allocated(&self, _pod: PodUid) -> Option<Allocated> {
         None
+    }
+    /// The whole state as bytes of the layout [`SNAPSHOT_LAYOUT`].
+    #[cfg(feature = "rkyv")]
+    pub fn to_snapshot(&self) -> Vec<u8> {
+        let state = (self.config.clone(), self.events, self.now);
+        rkyv::to_bytes::<rkyv::rancor::Error>(&state).map_or_else(|_| Vec::new(), |bytes| bytes.to_vec())
+    }
+    /// The state from bytes, checked.
+    #[cfg(feature = "rkyv")]
+    pub fn from_snapshot(bytes: &[u8]) -> Result<Node, rkyv::rancor::Error> {
+        let mut aligned = rkyv::util::AlignedVec::<16>::new();
+        aligned.extend_from_slice(bytes);
+        let (config, events, now) = rkyv::from_bytes::<(Config, u64, Time), rkyv::rancor::Error>(&aligned)?;
+        Ok(Node { config, events, now })
     }
 }
