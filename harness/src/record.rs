@@ -7,6 +7,7 @@ use nodefold_core::ids::{ContainerId, Name, PodUid};
 use nodefold_core::time::Time;
 use serde::Serialize;
 use serde_json::Value;
+use std::sync::Arc;
 
 /// One thing that happened in a run.
 #[derive(Clone, Debug, Serialize)]
@@ -65,7 +66,7 @@ pub enum Record {
         /// The refusal's causes: `{field, reason, message}`.
         causes: Value,
         /// The object after an accepted request; null after a refusal.
-        object: Value,
+        object: Arc<Value>,
     },
     /// A fact was folded in.
     Fact {

@@ -29,7 +29,7 @@ use agent::Agent;
 use images::Images;
 use inflight::{InFlight, Phase};
 use mounts::MountTable;
-use nodefold_api::{Request, Response};
+use nodefold_api::{ApiEvent, Request, Response};
 use nodefold_core::config::NodeFacts;
 use nodefold_core::event::{Event, Fact};
 use nodefold_core::ids::{ContainerId, Name, PodUid, Source};
@@ -40,6 +40,7 @@ use runtime::Runtime;
 use serde_json::Value;
 use server::{Server, Undeliverable};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// When a simulated world begins: 2026-01-01T00:00:00Z.
 pub const BEGINNING: Time = Time(1_767_225_600_000_000_000);
@@ -335,7 +336,9 @@ impl World {
 
     /// A client's or the node's request to the API server, as it is now.
     pub fn request(&mut self, user: &str, what: String, request: Request) -> Result<Response, WorldError> {
-        let (response, stirred) = self.server.request(self.now, user, request, self.agent.is_alive());
+        let event = ApiEvent { at: self.now, request, user: user.into() };
+        self.agent.keep_request(&event)?;
+        let (response, stirred) = self.server.request(&event, self.agent.is_alive());
         self.name_pods();
         for object in stirred.objects {
             self.pending.entry(Choice::ObjectReported(object)).or_insert(self.now.after(latency::WATCH));
@@ -542,7 +545,7 @@ impl World {
 fn requested(at: Time, user: &str, what: String, response: &Response) -> Record {
     let (accepted, message, causes, object) = match response {
         Response::Ok { object, .. } => (true, String::new(), Value::Array(Vec::new()), object.clone()),
-        Response::Rejected(status) => (false, status.message.clone(), causes(status), Value::Null),
+        Response::Rejected(status) => (false, status.message.clone(), causes(status), Arc::new(Value::Null)),
     };
     Record::Requested { at, user: user.to_owned(), what, accepted, message, causes, object }
 }
@@ -552,7 +555,7 @@ pub(crate) fn causes(status: &nodefold_api::Status) -> Value {
     status
         .causes
         .iter()
-        .map(|c| serde_json::json!({"field": c.field, "reason": c.reason, "message": c.message}))
+        .map(|c| serde_json::json!({"field": c.field, "reason": c.reason.as_str(), "message": c.message}))
         .collect()
 }
 

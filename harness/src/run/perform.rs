@@ -2,7 +2,6 @@
 
 use super::expect::{self, Answered, Miss};
 use super::{Run, Trouble};
-use crate::record::Record;
 use crate::scenario::{Crash, DeleteTarget, PodRef, Step, Verb};
 use crate::world::Scope;
 use nodefold_api::{Body, Request};
@@ -170,7 +169,7 @@ impl Run<'_> {
         nodefold_k8s::default_pod(&mut manifest);
         let uid = nodefold_core::codec::hash(&manifest.to_string()).0;
         manifest["metadata"]["uid"] = json!(PodUid(uid).to_string());
-        manifest["metadata"]["creationTimestamp"] = json!(nodefold_k8s::time::to_rfc3339(self.world.now()));
+        manifest["metadata"]["creationTimestamp"] = json!(nodefold_k8s::time::format(self.world.now()));
         let pod = nodefold_k8s::pod_from_json(&manifest, Source::File).map_err(|problems| {
             let told: Vec<String> = problems.iter().map(ToString::to_string).collect();
             Trouble::Unusable(format!("this manifest can't be a static pod: {}", told.join("; ")))

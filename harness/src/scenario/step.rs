@@ -262,7 +262,10 @@ fn patch(field: &Reader<'_>) -> Result<(PodRef, Value), InputError> {
     let pod = PodRef::require(field)?;
     let patch = field.require("patch", "a patch is a part of the pod: `patch: {spec: ...}`")?;
     patch.mapping()?;
-    Ok((pod, patch.value.clone()))
+    match nodefold_k8s::check_patch_fields(patch.value, "Pod").first() {
+        Some(problem) => Err(patch.locate(problem)),
+        None => Ok((pod, patch.value.clone())),
+    }
 }
 
 fn delete(field: &Reader<'_>) -> Result<DeleteTarget, InputError> {

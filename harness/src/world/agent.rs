@@ -3,9 +3,11 @@
 
 use crate::log::{FactLog, LogError};
 use crate::record::Record;
+use nodefold_api::ApiEvent;
 use nodefold_core::command::Command;
+use nodefold_core::context::Why;
 use nodefold_core::event::{Event, Fact};
-use nodefold_core::time::{Time, Why};
+use nodefold_core::time::Time;
 use nodefold_core::{Commands, Digest, Node};
 
 /// The agent.
@@ -61,12 +63,12 @@ impl Agent {
         if !self.alive {
             return None;
         }
-        self.node.deadline_reasons().into_iter().filter(|(_, why)| !why.is_housekeeping()).min()
+        self.node.deadlines().filter(|(_, _, why)| !why.is_housekeeping()).map(|(at, _, why)| (at, why)).next()
     }
 
-    /// Makes a fact durable, folds it in, and gives the commands that it made due (S: write-ahead, DESIGN §8).
+    /// Makes a fact durable, folds it in, and gives the commands that it made due (write-ahead, DESIGN §8).
     pub fn fold(&mut self, event: Event, records: &mut Vec<Record>) -> Result<Vec<Command>, LogError> {
-        self.log.append(&event)?;
+        self.log.fact(&event, &mut self.node)?;
         self.facts += 1;
         self.out.clear();
         self.node.apply(&event, &mut self.out);
@@ -74,8 +76,14 @@ impl Agent {
         records.push(Record::Fact { seq: self.node.event_count().0, event });
         records.extend(self.out.transitions.drain(..).map(|transition| Record::Transition { at, transition }));
         let commands = std::mem::take(&mut self.out.commands);
+        self.log.commands_given(&commands);
         records.extend(commands.iter().map(|command| Record::Command { at, command: command.clone() }));
         Ok(commands)
+    }
+
+    /// Keeps a request to the API beside the facts.
+    pub fn keep_request(&mut self, event: &ApiEvent) -> Result<(), LogError> {
+        self.log.request(event)
     }
 
     /// Dies.
@@ -98,6 +106,6 @@ impl Agent {
 
     /// Ends cleanly: the log is complete.
     pub fn close(&mut self) -> Result<(), LogError> {
-        self.log.close()
+        self.log.close(&mut self.node)
     }
 }

@@ -55,10 +55,10 @@ fn object(server: &Server, source: &ObjectSource, manifest: &Value) -> Result<()
     let Some(object) = server.referenced(reference) else {
         return if source.optional { Ok(()) } else { Err(format!("{word} \"{}\" not found", reference.name)) };
     };
-    let has = |key: &str| ["data", "stringData", "binaryData"].iter().any(|part| !object[part][key].is_null());
+    let keys = nodefold_k8s::object_data(object);
     let items = manifest["items"].as_array().map(Vec::as_slice).unwrap_or_default();
     let wanted = items.iter().filter_map(|item| item["key"].as_str());
-    match wanted.into_iter().find(|key| !has(key)) {
+    match wanted.into_iter().find(|key| !keys.contains_key(*key)) {
         Some(key) if !source.optional => Err(format!("{missing_key}: {key}")),
         Some(_) | None => Ok(()),
     }

@@ -114,7 +114,7 @@ impl World {
                 Ok(Some(Fact::RuntimeObserved { op, complete: true, sandboxes, containers }))
             }
             Action::PublishStatus { status } => {
-                let status = nodefold_k8s::status_to_json(status, self.agent.node().config());
+                let status = nodefold_k8s::status_to_json(status, pod);
                 return self.write_status(command, status);
             }
             Action::ReleasePod => return self.release_pod(pod),

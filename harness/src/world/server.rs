@@ -3,7 +3,7 @@
 
 use super::latency;
 use crate::scenario::PodRef;
-use nodefold_api::{Api, ApiConfig, ApiEvent, Request, Response};
+use nodefold_api::{Api, ApiConfig, ApiEvent, Change, ChangeType, Response};
 use nodefold_core::codec;
 use nodefold_core::config::FeatureGates;
 use nodefold_core::event::{Fact, ObjectVersion};
@@ -19,7 +19,7 @@ const CONTENT_KEY: [u8; 32] = *b"nodefold simulated world, a key.";
 
 /// A pod's change on its way to the agent.
 #[derive(Clone, Debug)]
-struct Change {
+struct OnTheWay {
     due: Time,
     /// Its new version, or `None`: removed.
     pod: Option<Arc<Pod>>,
@@ -43,7 +43,7 @@ pub struct Server {
     files: BTreeMap<PodRef, Arc<Pod>>,
     /// What was last put on its way for each pod, so that a change of status alone tells the agent nothing.
     sent: BTreeMap<PodUid, Arc<Pod>>,
-    queues: BTreeMap<(Source, PodUid), VecDeque<Change>>,
+    queues: BTreeMap<(Source, PodUid), VecDeque<OnTheWay>>,
     /// Objects that pods known to the agent refer to.
     referenced_by: BTreeMap<PodUid, BTreeSet<ObjectRef>>,
     /// Statuses of static pods: their mirror pods, as far as this world has them.
@@ -63,7 +63,7 @@ impl Server {
     /// An empty store.
     pub fn new(node_name: Name, gates: FeatureGates) -> Server {
         Server {
-            api: Api::new(ApiConfig { gates, ..ApiConfig::default() }),
+            api: Api::new(ApiConfig { gates, node_name: node_name.clone(), ..ApiConfig::default() }),
             node_name,
             watched_up_to: 0,
             uids_given: 0,
@@ -79,9 +79,9 @@ impl Server {
     }
 
     /// Handles a request and gives what it stirred up on the watches.
-    pub fn request(&mut self, at: Time, user: &str, request: Request, agent_listens: bool) -> (Response, Stirred) {
-        let response = self.api.apply(&ApiEvent { at, request, user: user.into() });
-        let stirred = self.stir(at, agent_listens);
+    pub fn request(&mut self, event: &ApiEvent, agent_listens: bool) -> (Response, Stirred) {
+        let response = self.api.apply(event);
+        let stirred = self.stir(event.at, agent_listens);
         (response, stirred)
     }
 
@@ -103,12 +103,14 @@ impl Server {
 
     fn stir(&mut self, at: Time, agent_listens: bool) -> Stirred {
         let mut stirred = Stirred::default();
-        let changes = self.api.watch_from(self.watched_up_to);
+        // Asked after each request, a watch is never behind what the store keeps.
+        let changes: Vec<Change> =
+            self.api.watch_from(self.watched_up_to).map(|changes| changes.cloned().collect()).unwrap_or_default();
+        self.watched_up_to = self.api.resource_version();
         for change in changes {
-            self.watched_up_to = self.watched_up_to.max(change.resource_version);
-            let object = &change.object;
-            let deleted = change.is_deleted();
-            match change.kind.as_ref() {
+            let object = &*change.object;
+            let deleted = change.change == ChangeType::Deleted;
+            match &*change.kind {
                 "Pod" if object["spec"]["nodeName"] == *self.node_name => {
                     match nodefold_k8s::pod_from_json(object, Source::Api) {
                         Ok(pod) => self.pod_changed(at, Arc::new(pod), Source::Api, deleted, agent_listens),
@@ -118,17 +120,11 @@ impl Server {
                         }
                     }
                 }
-                kind => {
-                    let kind = match kind {
-                        "Secret" => ObjectKind::Secret,
-                        "ConfigMap" => ObjectKind::ConfigMap,
-                        "ClusterTrustBundle" => ObjectKind::ClusterTrustBundle,
-                        _ => continue,
-                    };
-                    let text = |field: &str| Name::from(object["metadata"][field].as_str().unwrap_or(""));
-                    let reference = ObjectRef { kind, namespace: text("namespace"), name: text("name") };
-                    if agent_listens && self.is_watched(&reference) {
-                        stirred.objects.push(reference);
+                _ => {
+                    if let Some(reference) = nodefold_k8s::object_ref(object) {
+                        if agent_listens && self.is_watched(&reference) {
+                            stirred.objects.push(reference);
+                        }
                     }
                 }
             }
@@ -152,7 +148,7 @@ impl Server {
             Source::Api => latency::WATCH,
             Source::File => latency::FILE_WATCH,
         };
-        let change = Change { due: at.after(delay), pod: (!removed).then(|| pod.clone()), listed: false };
+        let change = OnTheWay { due: at.after(delay), pod: (!removed).then(|| pod.clone()), listed: false };
         if removed {
             self.sent.remove(&uid);
         } else {
@@ -205,7 +201,7 @@ impl Server {
         let due = at.after(delay);
         for pod in pods {
             self.sent.insert(pod.uid, pod.clone());
-            self.queues.entry((source, pod.uid)).or_default().push_back(Change { due, pod: Some(pod), listed: true });
+            self.queues.entry((source, pod.uid)).or_default().push_back(OnTheWay { due, pod: Some(pod), listed: true });
         }
         Ok(due)
     }
@@ -296,12 +292,12 @@ impl Server {
             ObjectKind::ConfigMap => "ConfigMap",
             ObjectKind::ClusterTrustBundle => "ClusterTrustBundle",
         };
-        self.api.get(kind, &object.namespace, &object.name)
+        self.api.get(kind, &object.namespace, &object.name).map(|object| &**object)
     }
 
     /// The stored pod of that name.
     pub fn pod(&self, name: &PodRef) -> Option<&Value> {
-        self.api.get("Pod", &name.namespace, &name.name)
+        self.api.get("Pod", &name.namespace, &name.name).map(|pod| &**pod)
     }
 
     /// The newest pod that ever had that name.

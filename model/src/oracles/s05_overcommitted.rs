@@ -31,6 +31,11 @@ pub(super) struct Charges {
 }
 
 impl Charges {
+    /// How many pods are remembered.
+    pub(super) fn remembered(&self) -> usize {
+        self.charged.len() + self.stale.len() + self.raised.len()
+    }
+
     /// A command may show a charge.
     pub(super) fn command(&mut self, command: &Command, index: usize) {
         if carried_allocation(&command.action).is_some() {
