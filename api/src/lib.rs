@@ -1,1 +1,178 @@
-//! Placeholder until its first slice lands.
+//! The API server's side of a node's lifecycle: stored pods and their last published status, `/dynamic`, `/resize`,
+//! `/ephemeralcontainers` and ordinary updates with their validation, graceful deletion, the node's status writes.
+//!
+//! [`Api`] is a reducer like the node's: whole Kubernetes objects in and out, and no clock, randomness or I/O. UIDs
+//! and times come with the [`ApiEvent`], so that the same events make the same objects and the same digest. It is
+//! apart from the node because the races live between the two: the node sees specs late, this side sees status late.
+//!
+//! ```
+//! use nodefold_api::{Api, ApiConfig, ApiEvent, Body, Request};
+//! use nodefold_core::{ids::PodUid, time::Time};
+//! use serde_json::json;
+//!
+//! let mut api = Api::new(ApiConfig::default());
+//! let mut ask = |request| api.apply(&ApiEvent { at: Time(0), request, user: "me".into() });
+//! let object = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"},
+//!     "spec": {"containers": [{"name": "app", "image": "busybox:1"}]}});
+//! assert!(ask(Request::Create { object, uid: PodUid(1) }).is_ok());
+//! let body = Body::StrategicMerge(json!({"spec": {"containers": [{"name": "tool", "image": "busybox:1"}]}}));
+//! let refused = ask(Request::Dynamic { namespace: "default".into(), name: "web".into(), body });
+//! assert_eq!(refused.causes()[0].field, "spec.containers", "the pod isn't Running yet");
+//! ```
+
+mod create;
+mod hold;
+mod lifecycle;
+mod request;
+mod response;
+mod status;
+mod store;
+mod update;
+mod validate;
+mod view;
+
+pub use request::{ApiEvent, Body, Request};
+pub use response::{Cause, CauseReason, Response, Status, StatusReason};
+pub use store::{Change, ChangeType, Expired};
+
+use nodefold_core::codec;
+use nodefold_core::config::FeatureGates;
+use nodefold_core::ids::{Name, PodUid};
+use nodefold_core::node::Digest;
+use serde_json::Value;
+use std::sync::Arc;
+use store::{Key, Store};
+
+/// How this API server is set up.
+#[derive(Clone, Debug)]
+pub struct ApiConfig {
+    /// The two KEPs' gates at first; `Request::NodeGates` changes them.
+    pub gates: FeatureGates,
+    /// The node that a pod created without `spec.nodeName` is bound to at once, in a scheduler's stead. Empty: none.
+    pub node_name: Name,
+    /// Gate `InPlacePodLevelResourcesVerticalScaling` (api-side M13).
+    pub pod_level_resize: bool,
+    /// Most main containers of a pod (api-side C14); no limit by default.
+    pub max_containers: Option<usize>,
+    /// How many changes are kept for watches; an older one must list anew.
+    pub changes_kept: usize,
+}
+
+impl Default for ApiConfig {
+    fn default() -> ApiConfig {
+        ApiConfig {
+            gates: FeatureGates::default(),
+            node_name: "node".into(),
+            pod_level_resize: false,
+            max_containers: None,
+            changes_kept: 10_000,
+        }
+    }
+}
+
+/// The API server. A clone shares the stored objects.
+#[derive(Clone, Debug)]
+pub struct Api {
+    config: ApiConfig,
+    store: Store,
+}
+
+impl Api {
+    /// One that stores nothing yet.
+    pub fn new(config: ApiConfig) -> Api {
+        let store = Store::new(config.changes_kept);
+        Api { config, store }
+    }
+
+    /// Folds one request in: the only way state changes.
+    pub fn apply(&mut self, event: &ApiEvent) -> Response {
+        let answer = match &event.request {
+            Request::Create { object, uid } => create::create(self, event.at, object, *uid),
+            Request::Update { object } => update::put(self, object),
+            Request::Dynamic { namespace, name, body } => {
+                update::pod(self, update::Endpoint::Dynamic, namespace, name, body)
+            }
+            Request::Resize { namespace, name, body } => {
+                update::pod(self, update::Endpoint::Resize, namespace, name, body)
+            }
+            Request::Ephemeral { namespace, name, body } => {
+                update::pod(self, update::Endpoint::Ephemeral, namespace, name, body)
+            }
+            Request::Delete { kind, namespace, name, grace_seconds, force } => {
+                let grace_seconds = if *force { Some(0) } else { *grace_seconds };
+                lifecycle::delete(self, event.at, &key(kind, namespace, name), grace_seconds)
+            }
+            Request::Status { namespace, name, uid, status } => {
+                status::write(self, &key("Pod", namespace, name), *uid, status)
+            }
+            Request::Release { uid } => lifecycle::release(self, event.at, *uid),
+            Request::NodeGates(gates) => {
+                self.config.gates = *gates;
+                Ok(Response::Ok { object: Arc::new(Value::Null), created: false })
+            }
+        };
+        answer.unwrap_or_else(Response::Rejected)
+    }
+
+    /// What happened after this version of the store, oldest first. A watch that starts from a list asks from the
+    /// version that the list was taken at.
+    pub fn watch_from(&self, resource_version: u64) -> Result<impl Iterator<Item = &Change>, Expired> {
+        self.store.changes_after(resource_version)
+    }
+
+    /// The version of the store now.
+    pub fn resource_version(&self) -> u64 {
+        self.store.version()
+    }
+
+    /// The stored object. Cluster-scoped kinds have no namespace, whatever is given here.
+    pub fn get(&self, kind: &str, namespace: &str, name: &str) -> Option<&Arc<Value>> {
+        self.store.get(&key(kind, namespace, name)).map(|entry| &entry.object)
+    }
+
+    /// The stored pod with this UID.
+    pub fn pod_by_uid(&self, uid: PodUid) -> Option<&Arc<Value>> {
+        self.find_pod(uid).and_then(|key| self.store.get(&key)).map(|entry| &entry.object)
+    }
+
+    /// All stored objects of a kind, by namespace and name.
+    pub fn list<'a>(&'a self, kind: &'a str) -> impl Iterator<Item = &'a Arc<Value>> {
+        self.store.of_kind(kind).map(|(_, entry)| &entry.object)
+    }
+
+    /// The gates now.
+    pub fn gates(&self) -> FeatureGates {
+        self.config.gates
+    }
+
+    /// Equal exactly when what is stored, the names held and the gates are.
+    pub fn digest(&self) -> Digest {
+        Digest(self.store.digest().wrapping_add(codec::hash(&self.config.gates).0))
+    }
+
+    fn find_pod(&self, uid: PodUid) -> Option<Key> {
+        let uid = uid.to_string();
+        let is_it = |object: &Value| view::text(view::at(object, "metadata"), "uid") == uid;
+        self.store.of_kind("Pod").find(|(_, entry)| is_it(&entry.object)).map(|(key, _)| key.clone())
+    }
+}
+
+/// Kinds without a namespace, of those that a pod refers to.
+const CLUSTER_SCOPED: [&str; 7] = [
+    "ClusterTrustBundle",
+    "CSIDriver",
+    "Namespace",
+    "Node",
+    "PersistentVolume",
+    "RuntimeClass",
+    "StorageClass",
+];
+
+fn key(kind: &str, namespace: &str, name: &str) -> Key {
+    let namespace = match namespace {
+        _ if CLUSTER_SCOPED.contains(&kind) => "",
+        "" => "default",
+        given => given,
+    };
+    Key { kind: kind.into(), namespace: namespace.into(), name: name.into() }
+}

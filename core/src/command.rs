@@ -37,6 +37,7 @@ pub struct Cause {
 /// The rules that give commands, by the sentence that a person would cite.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, bincode::Encode, bincode::Decode)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "rkyv", derive(rkyv::Archive, rkyv::Serialize, rkyv::Deserialize))]
 pub enum Rule {
     /// An allocated, referenced volume is to be on the host.
     VolumeDesired,
@@ -261,6 +262,7 @@ pub enum Action {
 /// A mount with the life of the volume that it means: what a lease and a restart decision compare.
 #[derive(Clone, Debug, PartialEq, Eq, bincode::Encode, bincode::Decode)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "rkyv", derive(rkyv::Archive, rkyv::Serialize, rkyv::Deserialize))]
 pub struct MountedVolume {
     /// Which life of the volume.
     pub volume: VolumeId,

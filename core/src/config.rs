@@ -1,6 +1,6 @@
 //! What a node is told about itself: facts that change at run time ([`NodeFacts`]) and choices that don't ([`Config`]).
 
-use crate::ids::Name;
+use crate::ids::{Name, Source};
 use crate::resources::ResourceList;
 use crate::time::Nanos;
 use alloc::vec::Vec;
@@ -14,6 +14,8 @@ pub struct Config {
     pub node_name: Name,
     /// The node at first; `Fact::NodeChanged` replaces it.
     pub node: NodeFacts,
+    /// Where pods come from. Nothing is undone before each of them has delivered its list.
+    pub sources: Vec<Source>,
     /// Delays and limits.
     pub timing: Timing,
     /// CPU manager policy `static`: a Guaranteed pod's cpu can't be resized (case 17).
@@ -109,6 +111,7 @@ impl Default for Config {
         Config {
             node_name: "node".into(),
             node: NodeFacts::default(),
+            sources: alloc::vec![Source::Api, Source::File],
             timing: Timing::default(),
             static_cpu_policy: false,
             static_memory_policy: false,

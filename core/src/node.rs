@@ -1,120 +1,308 @@
 //! `Node`, the reducer: one function from a fact to new state and commands.
+//!
+//! Owns the order of the five rooms, the timers and the digest. Decides nothing itself.
 
+use crate::anomaly::{Anomalies, AnomalyKind};
+use crate::codec;
 use crate::command::Commands;
 use crate::config::Config;
-use crate::event::Event;
-use crate::ids::{EventSeq, PodUid, VolumeId};
-use crate::spec::{Pod, PodSpec, Volume};
-use crate::status::PodStatus;
+use crate::context::{Context, Touched, Why, text};
+use crate::event::{Event, Fact, ObjectVersion, SeenContainer, SeenMount, SeenSandbox};
+use crate::ids::{Epoch, EventSeq, Name, ObjectRef, OpId, PodUid, Source};
+use crate::resources::ResourceList;
+use crate::state::{PodState, Retry};
 use crate::time::Time;
+use crate::{actuate, allocate, observe, publish, volumes};
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 /// 128 bits that are equal exactly when states are.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[derive(
+    Copy, Default, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, bincode::Encode, bincode::Decode,
+)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "rkyv", derive(rkyv::Archive, rkyv::Serialize, rkyv::Deserialize))]
+#[cfg_attr(feature = "rkyv", rkyv(derive(PartialEq, Eq, PartialOrd, Ord)))]
 pub struct Digest(pub u128);
 
-/// The node.
+/// A Kubernetes node's decisions, as a fold over its facts. See the crate's front page.
 #[derive(Clone)]
 pub struct Node {
-    config: Config,
-    events: u64,
-    now: Time,
+    pub(crate) state: State,
+    cache: DigestCache,
 }
 
-/// The layout of the state in a snapshot; another layout is never read.
-pub const SNAPSHOT_LAYOUT: &str = "stub";
-
-/// What `/allocated` serves (DESIGN §4 rule 3).
-#[derive(Clone, Debug)]
-pub struct Allocated {
-    /// The pod as last applied: its metadata.
-    pub pod: Arc<Pod>,
-    /// The allocated spec.
-    pub spec: Arc<PodSpec>,
-    /// `metadata.generation` of the desired version that was allocated.
-    pub generation: u64,
-    /// Volumes removed from the allocation, not yet verifiably gone.
-    pub retained: Vec<Retained>,
+/// All that the fold remembers. Everything in it is in the digest and in snapshots.
+#[derive(Clone, Debug, PartialEq, Eq, bincode::Encode)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "rkyv", derive(rkyv::Archive, rkyv::Serialize, rkyv::Deserialize))]
+pub struct State {
+    pub(crate) config: Config,
+    pub(crate) now: Time,
+    pub(crate) events: EventSeq,
+    pub(crate) next_op: OpId,
+    pub(crate) epoch: Epoch,
+    pub(crate) boot_id: Option<u128>,
+    pub(crate) pods: BTreeMap<PodUid, Arc<PodState>>,
+    /// UIDs by namespace and name: for static pods' exclusivity, and to look a pod up.
+    pub(crate) names: BTreeMap<(Name, Name), Vec<PodUid>>,
+    pub(crate) objects: BTreeMap<ObjectRef, ObjectRecord>,
+    pub(crate) sources_ready: Vec<Source>,
+    pub(crate) recovery: Recovery,
+    /// Pods whose desired state wants allocation, by UID; ordered when tried.
+    pub(crate) queue: BTreeSet<PodUid>,
+    /// The sum of all pods' charges.
+    pub(crate) charged: ResourceList,
+    /// Wake-ups: of pods, and of the allocator (`PodUid(0)`).
+    pub(crate) wakes: BTreeSet<(Time, PodUid, Why)>,
+    /// The allocator's wake-up.
+    pub(crate) allocator_wake: Option<(Time, Why)>,
+    pub(crate) observations: BTreeMap<OpId, PodUid>,
+    pub(crate) anomalies: Anomalies,
 }
 
-/// A retained volume.
-#[derive(Clone, Debug)]
-pub struct Retained {
-    /// Which life of the name.
-    pub volume: VolumeId,
-    /// What it was made from; unknown for one found on the host.
-    pub spec: Option<Arc<Volume>>,
-    /// When its removal was allocated.
-    pub since: Time,
+/// An object that volumes refer to.
+#[derive(Default, Clone, Debug, PartialEq, Eq, bincode::Encode)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "rkyv", derive(rkyv::Archive, rkyv::Serialize, rkyv::Deserialize))]
+pub struct ObjectRecord {
+    /// Its version; `None`: absent, or not seen yet.
+    pub version: Option<ObjectVersion>,
+    /// It is known to be absent.
+    pub gone: bool,
+    /// Pods that refer to it.
+    pub users: BTreeSet<PodUid>,
+}
+
+/// What this epoch knows of the host so far.
+#[derive(Default, Clone, Debug, PartialEq, Eq, bincode::Encode)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "rkyv", derive(rkyv::Archive, rkyv::Serialize, rkyv::Deserialize))]
+pub struct Recovery {
+    pub(crate) mounts: Look,
+    pub(crate) runtime: Look,
+    /// Found, but of pods nobody has named yet: theirs if they are named before all sources are ready, orphans then.
+    pub(crate) unclaimed_containers: Vec<SeenContainer>,
+    pub(crate) unclaimed_sandboxes: Vec<SeenSandbox>,
+    pub(crate) unclaimed_mounts: Vec<SeenMount>,
+}
+
+/// A look at the host.
+#[derive(Default, Clone, Debug, PartialEq, Eq, bincode::Encode)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "rkyv", derive(rkyv::Archive, rkyv::Serialize, rkyv::Deserialize))]
+pub struct Look {
+    pub(crate) asked: Option<OpId>,
+    pub(crate) seen: bool,
+    pub(crate) retry: Retry,
+}
+
+/// Hashes of entries, so that the digest costs what changed. Not state: any of it can be computed anew.
+#[derive(Clone, Default)]
+struct DigestCache {
+    pods: BTreeMap<PodUid, Digest>,
+    sum: u128,
+    dirty: BTreeSet<PodUid>,
+    reported: BTreeSet<PodUid>,
+}
+
+impl State {
+    /// Every source has delivered its list in this epoch.
+    pub(crate) fn sources_ready(&self) -> bool {
+        self.config.sources.iter().all(|s| self.sources_ready.contains(s))
+    }
+    /// Undoing is allowed: nothing that matters is unknown (I1, DESIGN §3 "Restart").
+    pub(crate) fn may_undo(&self) -> bool {
+        self.sources_ready() && self.recovery.mounts.seen && self.recovery.runtime.seen
+    }
+    /// Notes an anomaly.
+    pub(crate) fn anomaly(&mut self, kind: AnomalyKind, pod: Option<PodUid>, detail: Name) {
+        self.anomalies.note(kind, self.events, pod, detail);
+    }
+    /// A pod, to change it. Copies it if somebody else holds it.
+    pub(crate) fn pod_mut(&mut self, uid: PodUid) -> Option<&mut PodState> {
+        self.pods.get_mut(&uid).map(Arc::make_mut)
+    }
+    /// Books the allocator's wake-up, if it is earlier than the one it has.
+    pub(crate) fn wake_allocator(&mut self, at: Time, why: Why) {
+        if self.allocator_wake.is_some_and(|booked| booked <= (at, why)) {
+            return;
+        }
+        if let Some((old, reason)) = self.allocator_wake.take() {
+            self.wakes.remove(&(old, PodUid(0), reason));
+        }
+        self.wakes.insert((at, PodUid(0), why));
+        self.allocator_wake = Some((at, why));
+    }
 }
 
 impl Node {
-    /// A node that knows nothing yet.
+    /// A node that knows nothing yet. Its first events are an `AgentStarted` and what its sources deliver.
     pub fn new(config: Config) -> Node {
-        Node { config, events: 0, now: Time(0) }
+        let state = State {
+            config,
+            now: Time(0),
+            events: EventSeq(0),
+            next_op: OpId(1),
+            epoch: Epoch(0),
+            boot_id: None,
+            pods: BTreeMap::new(),
+            names: BTreeMap::new(),
+            objects: BTreeMap::new(),
+            sources_ready: Vec::new(),
+            recovery: Recovery::default(),
+            queue: BTreeSet::new(),
+            charged: ResourceList::default(),
+            wakes: BTreeSet::new(),
+            allocator_wake: None,
+            observations: BTreeMap::new(),
+            anomalies: Anomalies::default(),
+        };
+        Node { state, cache: DigestCache::default() }
     }
-    /// Folds one fact in: the only way state changes. Appends to `out`.
-    pub fn apply(&mut self, event: &Event, _out: &mut Commands) {
-        self.events += 1;
-        self.now = self.now.max(event.at);
+
+    /// Folds one fact in: the only way state changes. First every timer due at or before `event.at` fires, in a total
+    /// order, then the fact counts. Appends to `out`. Never panics on any event; what makes no sense is an anomaly.
+    pub fn apply(&mut self, event: &Event, out: &mut Commands) {
+        self.state.events.0 += 1;
+        if event.at < self.state.now {
+            let detail = text(format_args!("{} ns", self.state.now.since(event.at).0));
+            self.state.anomaly(AnomalyKind::ClockWentBack, None, detail);
+        }
+        let now = event.at.max(self.state.now);
+        self.fire_timers(now, out);
+        self.state.now = now;
+        if matches!(event.fact, Fact::Tick) {
+            return;
+        }
+        let mut touched = Touched::default();
+        observe::observe(&mut self.state, &event.fact, &mut touched, out);
+        self.settle(touched, out);
     }
+
+    /// Notes that a recorded fact is not folded: `apply` panics on it, and a durable fact must not become a crash loop
+    /// (DESIGN §8). It does not count as an event.
+    pub fn skip(&mut self, event: &Event) {
+        let detail = text(format_args!("{} at {} ns", event.fact.name(), event.at.0));
+        self.state.anomaly(AnomalyKind::Skipped, event.fact.pod(), detail);
+    }
+
+    fn fire_timers(&mut self, until: Time, out: &mut Commands) {
+        while let Some(&(at, uid, why)) = self.state.wakes.first() {
+            if at > until {
+                break;
+            }
+            self.state.wakes.pop_first();
+            self.state.now = at.max(self.state.now);
+            let mut touched = Touched::default();
+            if uid == PodUid(0) {
+                self.state.allocator_wake = None;
+                allocate::retry_queue(&mut self.state, why, &mut touched, out);
+            } else {
+                if let Some(pod) = self.state.pod_mut(uid) {
+                    pod.wake = None;
+                }
+                touched.add(uid);
+            }
+            self.settle(touched, out);
+        }
+    }
+
+    /// The rooms below `observe`, for the pods that were touched.
+    fn settle(&mut self, mut touched: Touched, out: &mut Commands) {
+        allocate::room(&mut self.state, &mut touched, out);
+        for &uid in touched.pods() {
+            self.cache.dirty.insert(uid);
+            self.cache.reported.insert(uid);
+            let (sources_ready, runtime_seen) =
+                (self.state.sources_ready(), self.state.recovery.runtime.seen);
+            let may_undo = sources_ready && runtime_seen && self.state.recovery.mounts.seen;
+            let state = &mut self.state;
+            let Some(pod) = state.pods.get_mut(&uid).map(Arc::make_mut) else { continue };
+            let mut context = Context {
+                config: &state.config,
+                now: state.now,
+                event: state.events,
+                epoch: state.epoch,
+                runtime_seen,
+                may_undo,
+                objects: &state.objects,
+                next_op: &mut state.next_op,
+                observations: &mut state.observations,
+                out,
+                anomalies: &mut state.anomalies,
+                wake: None,
+            };
+            volumes::reconcile(pod, &mut context);
+            actuate::actuate(pod, &mut context);
+            publish::publish(pod, &mut context);
+            let wake = context.wake;
+            if pod.wake != wake {
+                if let Some((at, why)) = pod.wake {
+                    state.wakes.remove(&(at, uid, why));
+                }
+                if let Some((at, why)) = wake {
+                    state.wakes.insert((at, uid, why));
+                }
+                pod.wake = wake;
+            }
+            if allocate::charge::refresh(state, uid) {
+                let now = state.now;
+                state.wake_allocator(now, Why::CapacityFreed);
+            }
+            observe::forget_if_over(state, uid, out);
+        }
+    }
+
     /// When time itself becomes a fact: the next moment at which a `Tick` would change something.
     pub fn next_deadline(&self) -> Option<Time> {
-        None
+        self.state.wakes.first().map(|(at, _, _)| *at)
     }
-    /// The state's digest. Settles what changed since it was asked last.
+
+    /// All booked wake-ups in order, each with its pod (`None`: the allocator) and its reason.
+    pub fn deadlines(&self) -> impl Iterator<Item = (Time, Option<PodUid>, Why)> + '_ {
+        self.state.wakes.iter().map(|(at, uid, why)| (*at, (uid.0 != 0).then_some(*uid), *why))
+    }
+
+    /// The state's digest: the wrapping sum of a hash of each entry's canonical bytes, id included. Settles what changed
+    /// since it was asked last.
     pub fn digest(&mut self) -> Digest {
-        crate::codec::hash(&(self.events, self.now))
+        for uid in core::mem::take(&mut self.cache.dirty) {
+            let fresh = self.state.pods.get(&uid).map_or(Digest(0), |pod| codec::hash(&(uid, &**pod)));
+            let stale = match fresh {
+                Digest(0) => self.cache.pods.remove(&uid),
+                _ => self.cache.pods.insert(uid, fresh),
+            };
+            let sum = self.cache.sum.wrapping_sub(stale.unwrap_or_default().0);
+            self.cache.sum = sum.wrapping_add(fresh.0);
+        }
+        Digest(self.cache.sum.wrapping_add(self.head_digest().0))
     }
+
+    /// Everything that belongs to no pod.
+    fn head_digest(&self) -> Digest {
+        let s = &self.state;
+        let clock = (s.now, s.events, s.next_op, s.epoch, s.boot_id);
+        let host = (&s.sources_ready, &s.recovery, &s.queue, &s.charged, s.allocator_wake, &s.observations);
+        let rest = codec::hash(&(&s.config, clock, host, &s.anomalies));
+        let objects = s.objects.iter().map(|(k, v)| codec::hash(&(k, v)).0);
+        Digest(objects.fold(rest.0, u128::wrapping_add))
+    }
+
     /// Pods touched by `apply` since this was asked last, with the digest of each (zero: gone), by UID.
     pub fn take_touched(&mut self) -> Vec<(PodUid, Digest)> {
-        Vec::new()
+        self.digest();
+        core::mem::take(&mut self.cache.reported)
+            .into_iter()
+            .map(|uid| (uid, self.cache.pods.get(&uid).copied().unwrap_or_default()))
+            .collect()
     }
-    /// How many events were folded in.
-    pub fn event_count(&self) -> EventSeq {
-        EventSeq(self.events)
-    }
-    /// The time of the latest event.
-    pub fn now(&self) -> Time {
-        self.now
-    }
-    /// The configuration, with the node's facts as they are now.
-    pub fn config(&self) -> &Config {
-        &self.config
-    }
-    /// All pods this node knows, by UID.
-    pub fn pods(&self) -> Vec<PodUid> {
-        Vec::new()
-    }
-    /// The newest pod of that name.
-    pub fn find_pod(&self, _namespace: &str, _name: &str) -> Option<PodUid> {
-        None
-    }
-    /// The status that the pod has now (it may not have been published yet).
-    pub fn status(&self, _pod: PodUid) -> Option<PodStatus> {
-        None
-    }
-    /// The pod as its source asked for it last.
-    pub fn desired(&self, _pod: PodUid) -> Option<Arc<Pod>> {
-        None
-    }
-    /// What `/allocated` serves; `None` before admission.
-    pub fn allocated(&self, _pod: PodUid) -> Option<Allocated> {
-        None
-    }
-    /// The whole state as bytes of the layout [`SNAPSHOT_LAYOUT`].
+
+    /// A node with this state: its caches are computed anew.
     #[cfg(feature = "rkyv")]
-    pub fn to_snapshot(&self) -> Vec<u8> {
-        let state = (self.config.clone(), self.events, self.now);
-        rkyv::to_bytes::<rkyv::rancor::Error>(&state).map_or_else(|_| Vec::new(), |bytes| bytes.to_vec())
-    }
-    /// The state from bytes, checked.
-    #[cfg(feature = "rkyv")]
-    pub fn from_snapshot(bytes: &[u8]) -> Result<Node, rkyv::rancor::Error> {
-        let mut aligned = rkyv::util::AlignedVec::<16>::new();
-        aligned.extend_from_slice(bytes);
-        let (config, events, now) = rkyv::from_bytes::<(Config, u64, Time), rkyv::rancor::Error>(&aligned)?;
-        Ok(Node { config, events, now })
+    pub(crate) fn from_state(state: State) -> Node {
+        let dirty = state.pods.keys().copied().collect();
+        Node { state, cache: DigestCache { dirty, ..DigestCache::default() } }
     }
 }

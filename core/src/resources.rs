@@ -146,3 +146,21 @@ impl QosClass {
         }
     }
 }
+
+/// Bytes as Kubernetes prints a binary quantity: `1Gi`, `1500`.
+pub fn bytes(amount: u64) -> impl fmt::Display {
+    struct Bytes(u64);
+    impl fmt::Display for Bytes {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            let suffixes = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
+            let mut amount = self.0;
+            let mut suffix = 0;
+            while amount != 0 && amount % 1024 == 0 && suffix + 1 < suffixes.len() {
+                amount /= 1024;
+                suffix += 1;
+            }
+            write!(f, "{amount}{}", suffixes[suffix])
+        }
+    }
+    Bytes(amount)
+}

@@ -376,6 +376,43 @@ pub struct HostPort {
     pub port: u16,
 }
 
+impl Pod {
+    /// A pod that nobody asked for: found on the host, with nothing known but its UID.
+    pub fn orphan(uid: PodUid) -> Pod {
+        let spec = PodSpec {
+            restart_policy: RestartPolicy::Never,
+            init_containers: Vec::new(),
+            containers: Vec::new(),
+            ephemeral_containers: Vec::new(),
+            volumes: Vec::new(),
+            resources: None,
+            overhead: crate::resources::ResourceList::default(),
+            qos: QosClass::BestEffort,
+            priority: 0,
+            termination_grace: Nanos::secs(1),
+            active_deadline: None,
+            host_network: false,
+            node_selector: Vec::new(),
+            host_ports: Vec::new(),
+            readiness_gates: Vec::new(),
+            windows: false,
+            rest: Blob::default(),
+        };
+        Pod {
+            uid,
+            namespace: "".into(),
+            name: "".into(),
+            source: Source::Api,
+            generation: 0,
+            created_at: Time(0),
+            metadata: Blob::default(),
+            spec: Arc::new(spec),
+            deletion: None,
+            api_terminal: None,
+        }
+    }
+}
+
 impl PodSpec {
     /// Whether an init container of this name is a sidecar.
     pub fn is_sidecar(container: &Container) -> bool {
@@ -417,7 +454,9 @@ impl VolumeSource {
     pub fn shows_metadata(&self) -> bool {
         match self {
             VolumeSource::DownwardApi => true,
-            VolumeSource::Projected(sources) => sources.iter().any(|s| matches!(s, ProjectedSource::DownwardApi)),
+            VolumeSource::Projected(sources) => {
+                sources.iter().any(|s| matches!(s, ProjectedSource::DownwardApi))
+            }
             VolumeSource::EmptyDir { .. }
             | VolumeSource::ConfigMap(_)
             | VolumeSource::Secret(_)

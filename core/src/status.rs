@@ -193,8 +193,8 @@ pub enum ContainerState {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "rkyv", derive(rkyv::Archive, rkyv::Serialize, rkyv::Deserialize))]
 pub struct Terminated {
-    /// Which instance.
-    pub id: ContainerId,
+    /// Which instance; none if there was none that anybody saw.
+    pub id: Option<ContainerId>,
     /// `exitCode`.
     pub exit_code: i32,
     /// `signal`, 0 if none.

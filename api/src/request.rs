@@ -1,0 +1,115 @@
+//! What is asked of the API: requests as values, and their bytes for a journal.
+
+use nodefold_core::config::FeatureGates;
+use nodefold_core::ids::{Name, PodUid};
+use nodefold_core::time::Time;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// A request, when it arrived and who sent it. Everything that `Api` decides follows from these.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ApiEvent {
+    /// When it arrived.
+    pub at: Time,
+    /// What is asked.
+    pub request: Request,
+    /// By whom, for the record.
+    pub user: Name,
+}
+
+/// What is asked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Request {
+    /// POST of a new object.
+    Create {
+        /// The manifest. A namespaced object without a namespace goes into `default`.
+        object: Value,
+        /// The UID that it gets: drawn by whoever records the event, so that a replay gives it the same.
+        uid: PodUid,
+    },
+    /// PUT of a whole object on its main resource.
+    Update {
+        /// The manifest, replacing what is stored.
+        object: Value,
+    },
+    /// PUT or PATCH on `pods/dynamic` (KEP-5972, KEP-6395).
+    Dynamic {
+        /// The pod's namespace.
+        namespace: Name,
+        /// The pod's name.
+        name: Name,
+        /// The change.
+        body: Body,
+    },
+    /// PUT or PATCH on `pods/resize` (KEP-1287).
+    Resize {
+        /// The pod's namespace.
+        namespace: Name,
+        /// The pod's name.
+        name: Name,
+        /// The change; whatever isn't resources is ignored.
+        body: Body,
+    },
+    /// PUT or PATCH on `pods/ephemeralcontainers`.
+    Ephemeral {
+        /// The pod's namespace.
+        namespace: Name,
+        /// The pod's name.
+        name: Name,
+        /// The change; whatever isn't ephemeral containers is ignored.
+        body: Body,
+    },
+    /// DELETE by a client.
+    Delete {
+        /// The object's kind.
+        kind: Name,
+        /// Its namespace; ignored for cluster-scoped kinds.
+        namespace: Name,
+        /// Its name.
+        name: Name,
+        /// `gracePeriodSeconds`; a pod's own if not given.
+        grace_seconds: Option<u64>,
+        /// At once, whatever the node does: a grace period of 0.
+        force: bool,
+    },
+    /// The node's write on `pods/status`.
+    Status {
+        /// The pod's namespace.
+        namespace: Name,
+        /// The pod's name.
+        name: Name,
+        /// The pod that the node means; another of the same name is none of its business.
+        uid: PodUid,
+        /// The whole new status.
+        status: Value,
+    },
+    /// The node's final delete: everything of this pod is gone from the node.
+    Release {
+        /// Which pod.
+        uid: PodUid,
+    },
+    /// The feature gates from now on.
+    NodeGates(FeatureGates),
+}
+
+/// How a change of a pod is spelled.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Body {
+    /// A strategic-merge patch.
+    StrategicMerge(Value),
+    /// The whole pod as it shall be.
+    Full(Value),
+}
+
+impl ApiEvent {
+    /// The event's bytes (JSON), for a journal.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        // All keys are strings and all values finite: serde_json has no reason to refuse.
+        serde_json::to_vec(self).expect("an event's JSON")
+    }
+
+    /// Reads what `to_bytes` wrote.
+    pub fn from_bytes(bytes: &[u8]) -> Result<ApiEvent, serde_json::Error> {
+        serde_json::from_slice(bytes)
+    }
+}

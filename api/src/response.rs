@@ -1,0 +1,234 @@
+//! What the API answers: the object, or a `Status` in Kubernetes' shape with every cause.
+
+use core::fmt;
+use nodefold_core::ids::Name;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// An answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Response {
+    /// 200 or 201.
+    Ok {
+        /// The object as it is stored now, or was when it was removed. Null for `NodeGates`.
+        object: Arc<Value>,
+        /// It is new (201).
+        created: bool,
+    },
+    /// 4xx.
+    Rejected(Status),
+}
+
+impl Response {
+    /// The causes of a refusal; none if accepted or refused for a reason that has no field.
+    pub fn causes(&self) -> &[Cause] {
+        match self {
+            Response::Ok { .. } => &[],
+            Response::Rejected(status) => &status.causes,
+        }
+    }
+
+    /// Whether it was accepted.
+    pub fn is_ok(&self) -> bool {
+        matches!(self, Response::Ok { .. })
+    }
+}
+
+/// Why a request was refused (v1.Status with status Failure).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Status {
+    /// HTTP status.
+    pub code: u16,
+    /// `reason`.
+    pub reason: StatusReason,
+    /// `message`, as kubectl prints it.
+    pub message: String,
+    /// `details.kind`: the Kind of a 422, else the resource.
+    pub kind: Name,
+    /// `details.name`.
+    pub name: Name,
+    /// `details.causes`, all of them, by field.
+    pub causes: Vec<Cause>,
+}
+
+/// `reason` of a refusal.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum StatusReason {
+    /// 400.
+    BadRequest,
+    /// 404: no such object, or no such route.
+    NotFound,
+    /// 409: the name is taken.
+    AlreadyExists,
+    /// 409: stale resourceVersion or other UID.
+    Conflict,
+    /// 422: `causes` say why.
+    Invalid,
+    /// 422 without causes: a patch that can't be applied.
+    UnprocessableEntity,
+}
+
+impl StatusReason {
+    /// As Kubernetes spells it; a bare 422 has the empty reason.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            StatusReason::BadRequest => "BadRequest",
+            StatusReason::NotFound => "NotFound",
+            StatusReason::AlreadyExists => "AlreadyExists",
+            StatusReason::Conflict => "Conflict",
+            StatusReason::Invalid => "Invalid",
+            StatusReason::UnprocessableEntity => "",
+        }
+    }
+
+    const fn code(self) -> u16 {
+        match self {
+            StatusReason::BadRequest => 400,
+            StatusReason::NotFound => 404,
+            StatusReason::AlreadyExists | StatusReason::Conflict => 409,
+            StatusReason::Invalid | StatusReason::UnprocessableEntity => 422,
+        }
+    }
+}
+
+/// One field that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cause {
+    /// `field`: its path, empty for the whole object.
+    pub field: String,
+    /// `reason`.
+    pub reason: CauseReason,
+    /// `message`.
+    pub message: String,
+}
+
+/// `reason` of a cause.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum CauseReason {
+    /// Must be given.
+    Required,
+    /// Wrong value.
+    Invalid,
+    /// Taken.
+    Duplicate,
+    /// Not allowed here and now.
+    Forbidden,
+    /// Refers to what doesn't exist.
+    NotFound,
+    /// None of the values that there are.
+    NotSupported,
+    /// Too many entries.
+    TooMany,
+}
+
+impl CauseReason {
+    /// As Kubernetes spells it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            CauseReason::Required => "FieldValueRequired",
+            CauseReason::Invalid => "FieldValueInvalid",
+            CauseReason::Duplicate => "FieldValueDuplicate",
+            CauseReason::Forbidden => "FieldValueForbidden",
+            CauseReason::NotFound => "FieldValueNotFound",
+            CauseReason::NotSupported => "FieldValueNotSupported",
+            CauseReason::TooMany => "FieldValueTooMany",
+        }
+    }
+}
+
+impl fmt::Display for CauseReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl Status {
+    /// The object as an API server sends it.
+    pub fn to_json(&self) -> Value {
+        let causes: Vec<Value> = self
+            .causes
+            .iter()
+            .map(|c| json!({"reason": c.reason.as_str(), "message": c.message, "field": c.field}))
+            .collect();
+        let mut details = serde_json::Map::new();
+        for (key, value) in [("name", &self.name), ("kind", &self.kind)] {
+            if !value.is_empty() {
+                details.insert(key.to_owned(), json!(&**value));
+            }
+        }
+        if !causes.is_empty() {
+            details.insert("causes".to_owned(), Value::Array(causes));
+        }
+        json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": self.message,
+            "reason": self.reason.as_str(), "details": details, "code": self.code})
+    }
+
+    fn new(reason: StatusReason, kind: &str, name: &str, message: String) -> Status {
+        Status {
+            code: reason.code(),
+            reason,
+            message,
+            kind: kind.into(),
+            name: name.into(),
+            causes: Vec::new(),
+        }
+    }
+
+    pub(crate) fn bad_request(message: impl Into<String>) -> Status {
+        Status::new(StatusReason::BadRequest, "", "", message.into())
+    }
+
+    pub(crate) fn no_such_route() -> Status {
+        Status::new(
+            StatusReason::NotFound,
+            "",
+            "",
+            "the server could not find the requested resource".to_owned(),
+        )
+    }
+
+    pub(crate) fn not_found(kind: &str, name: &str) -> Status {
+        let resource = resource(kind);
+        Status::new(StatusReason::NotFound, &resource, name, format!("{resource} {name:?} not found"))
+    }
+
+    pub(crate) fn already_exists(kind: &str, name: &str) -> Status {
+        let resource = resource(kind);
+        Status::new(
+            StatusReason::AlreadyExists,
+            &resource,
+            name,
+            format!("{resource} {name:?} already exists"),
+        )
+    }
+
+    pub(crate) fn conflict(kind: &str, name: &str, why: &str) -> Status {
+        let resource = resource(kind);
+        let message = format!("Operation cannot be fulfilled on {resource} {name:?}: {why}");
+        Status::new(StatusReason::Conflict, &resource, name, message)
+    }
+
+    pub(crate) fn unprocessable(message: String) -> Status {
+        Status::new(StatusReason::UnprocessableEntity, "", "", message)
+    }
+
+    pub(crate) fn invalid(kind: &str, name: &str, causes: Vec<Cause>) -> Status {
+        let lines: Vec<String> = causes.iter().map(|c| format!("{}: {}", c.field, c.message)).collect();
+        let what = match lines.as_slice() {
+            [one] => one.clone(),
+            many => format!("[{}]", many.join(", ")),
+        };
+        let message = format!("{kind} {name:?} is invalid: {what}");
+        Status { causes, ..Status::new(StatusReason::Invalid, kind, name, message) }
+    }
+}
+
+/// The resource of a kind: lower case, plural. Right for every kind that a node reads.
+fn resource(kind: &str) -> String {
+    let lower = kind.to_lowercase();
+    match lower.strip_suffix("class") {
+        Some(_) => format!("{lower}es"),
+        None => format!("{lower}s"),
+    }
+}

@@ -1,0 +1,271 @@
+//! PUT and PATCH: the pipeline of api-side §0 without admission. Route, body, identity, version, preparation,
+//! defaults, validation, commit; each stage has its own status code.
+
+use crate::hold::Holds;
+use crate::response::{Response, Status};
+use crate::store::Key;
+use crate::validate::{self, Errors, Review};
+use crate::view::{at, generation, is_deleting, list, name, named, only_in, spec_list, text};
+use crate::{Api, Body, key, lifecycle};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use nodefold_k8s::default_pod;
+use nodefold_k8s::merge::strategic_merge_pod;
+use serde_json::{Value, json};
+
+/// Where a change of a pod is asked for.
+#[derive(Copy, Clone, PartialEq, Eq)]
+pub(crate) enum Endpoint {
+    Main,
+    Dynamic,
+    Resize,
+    Ephemeral,
+}
+
+/// PUT of a whole object on its main resource.
+pub(crate) fn put(api: &mut Api, object: &Value) -> Result<Response, Status> {
+    let kind = text(object, "kind");
+    if kind.is_empty() {
+        return Err(Status::bad_request("the object has no kind: give apiVersion and kind"));
+    }
+    let (namespace, name) = (text(at(object, "metadata"), "namespace"), text(at(object, "metadata"), "name"));
+    if kind == "Pod" {
+        return pod(api, Endpoint::Main, namespace, name, &Body::Full(object.clone()));
+    }
+    let key = key(kind, namespace, name);
+    let Some(entry) = api.store.get(&key) else { return Err(Status::not_found(kind, name)) };
+    let (old, holds) = (entry.object.clone(), entry.holds.clone());
+    let mut new = object.clone();
+    same_identity(&key, &old, &new)?;
+    keep_identity(&old, &mut new);
+    store_string_data(&mut new);
+    let mut errors = Errors::default();
+    validate::update_other(&old, &new, &mut errors);
+    refuse(&key, errors)?;
+    Ok(commit(api, key, &old, new, holds))
+}
+
+/// PUT or PATCH of a pod.
+pub(crate) fn pod(
+    api: &mut Api,
+    endpoint: Endpoint,
+    namespace: &str,
+    name: &str,
+    body: &Body,
+) -> Result<Response, Status> {
+    let gates = api.config.gates;
+    if endpoint == Endpoint::Dynamic && !gates.dynamic_containers {
+        return Err(Status::no_such_route());
+    }
+    let key = key("Pod", namespace, name);
+    let Some(entry) = api.store.get(&key) else { return Err(Status::not_found("Pod", name)) };
+    let old = entry.object.clone();
+    let mut new = match body {
+        Body::Full(whole) => whole.clone(),
+        Body::StrategicMerge(patch) => {
+            strategic_merge_pod(&old, patch).map_err(|error| match error.http_code() {
+                422 => Status::unprocessable(error.to_string()),
+                _ => Status::bad_request(error.to_string()),
+            })?
+        }
+    };
+    same_identity(&key, &old, &new)?;
+    keep_identity(&old, &mut new);
+    new["status"] = at(&old, "status").clone();
+    if new["spec"].is_object() && text(&new["spec"], "nodeName").is_empty() {
+        // A manifest that leaves the binding to the scheduler doesn't mean to undo it.
+        new["spec"]["nodeName"] = at(at(&old, "spec"), "nodeName").clone();
+    }
+    if !gates.dynamic_volumes {
+        drop_gated_fields(&mut new, &old);
+    }
+    let mut new = decoded_pod(new)?;
+    match endpoint {
+        Endpoint::Main | Endpoint::Dynamic => {}
+        Endpoint::Resize => new = with_resources_of(&old, &new),
+        Endpoint::Ephemeral => new = with_ephemeral_containers_of(&old, &new),
+    }
+    if at(&old, "spec") != at(&new, "spec") {
+        new["metadata"]["generation"] = json!(generation(&old) + 1);
+    }
+
+    let mut errors = Errors::default();
+    let review = Review { old: &old, new: &new, holds: &entry.holds, gates, config: &api.config };
+    match endpoint {
+        Endpoint::Main => validate::update(&review, &mut errors),
+        Endpoint::Dynamic => validate::dynamic(&review, &mut errors),
+        Endpoint::Resize => validate::resize(&review, &mut errors),
+        Endpoint::Ephemeral => validate::ephemeral(&review, &mut errors),
+    }
+    refuse(&key, errors)?;
+    let holds = holding_removed(entry.holds.clone(), &old, &new);
+    Ok(commit(api, key, &old, new, holds))
+}
+
+/// Stages 3, 4 and 7: the body names the stored object, and its version if it names any.
+fn same_identity(key: &Key, old: &Value, new: &Value) -> Result<(), Status> {
+    let metadata = at(new, "metadata");
+    if text(metadata, "name") != &*key.name {
+        let (body, url) = (text(metadata, "name"), &key.name);
+        let message = format!("the name of the object ({body}) does not match the name on the URL ({url})");
+        return Err(Status::bad_request(message));
+    }
+    let namespace = text(metadata, "namespace");
+    if !namespace.is_empty() && namespace != &*key.namespace {
+        let url = &key.namespace;
+        let message =
+            format!("the namespace of the object ({namespace}) does not match the namespace ({url})");
+        return Err(Status::bad_request(message));
+    }
+    if !text(new, "kind").is_empty() && text(new, "kind") != &*key.kind {
+        return Err(Status::bad_request(format!(
+            "the object is a {}, not a {}",
+            text(new, "kind"),
+            key.kind
+        )));
+    }
+    let (uid, stored) = (text(metadata, "uid"), text(at(old, "metadata"), "uid"));
+    if !uid.is_empty() && uid != stored {
+        let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {stored}");
+        return Err(Status::conflict(&key.kind, &key.name, &why));
+    }
+    let (version, stored) = (text(metadata, "resourceVersion"), text(at(old, "metadata"), "resourceVersion"));
+    if !version.is_empty() && version != stored {
+        let why =
+            "the object has been modified; please apply your changes to the latest version and try again";
+        return Err(Status::conflict(&key.kind, &key.name, why));
+    }
+    Ok(())
+}
+
+/// Stage 8: what only the server writes is the stored object's. Times that the body states are left for M14 to judge.
+fn keep_identity(old: &Value, new: &mut Value) {
+    for field in ["apiVersion", "kind"] {
+        new[field] = at(old, field).clone();
+    }
+    let stored = at(old, "metadata");
+    let stated = ["creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"];
+    for field in ["namespace", "uid", "resourceVersion", "generation"].into_iter().chain(stated) {
+        if stated.contains(&field) && !at(at(new, "metadata"), field).is_null() {
+            continue;
+        }
+        if let Some(value) = stored.get(field) {
+            new["metadata"][field] = value.clone();
+        } else if let Some(metadata) = new["metadata"].as_object_mut() {
+            metadata.shift_remove(field);
+        }
+    }
+}
+
+/// What decoding makes of a pod: defaulted, and refused if it has no containers to speak of.
+pub(crate) fn decoded_pod(mut pod: Value) -> Result<Value, Status> {
+    default_pod(&mut pod);
+    if !at(&pod, "spec").is_object() {
+        return Err(Status::bad_request("the pod has no spec: give spec.containers"));
+    }
+    Ok(pod)
+}
+
+/// D6: with the gate off, `dynamicVolumePolicy` is dropped unless the stored pod has one already.
+pub(crate) fn drop_gated_fields(new: &mut Value, old: &Value) {
+    let lists = ["containers", "initContainers", "ephemeralContainers"];
+    let has_policy = |container: &Value| container.get("dynamicVolumePolicy").is_some();
+    if lists.iter().any(|l| spec_list(old, l).iter().any(has_policy)) {
+        return;
+    }
+    for field in lists {
+        let Some(containers) =
+            new.get_mut("spec").and_then(|s| s.get_mut(field)).and_then(Value::as_array_mut)
+        else {
+            continue;
+        };
+        for container in containers.iter_mut().filter_map(Value::as_object_mut) {
+            container.shift_remove("dynamicVolumePolicy");
+        }
+    }
+}
+
+/// A Secret's `stringData` is only a way to write `data`.
+pub(crate) fn store_string_data(object: &mut Value) {
+    if text(object, "kind") != "Secret" {
+        return;
+    }
+    let Some(secret) = object.as_object_mut() else { return };
+    if let Some(Value::Object(texts)) = secret.shift_remove("stringData") {
+        let data = secret.entry("data").or_insert_with(|| json!({}));
+        for (key, value) in texts {
+            if let (Some(data), Some(value)) = (data.as_object_mut(), value.as_str()) {
+                data.insert(key, json!(STANDARD.encode(value)));
+            }
+        }
+    }
+    secret.entry("type").or_insert_with(|| json!("Opaque"));
+}
+
+/// `/resize`: the stored pod with the body's resources, and nothing else of it.
+fn with_resources_of(old: &Value, body: &Value) -> Value {
+    let mut new = old.clone();
+    for list in ["containers", "initContainers"] {
+        let Some(containers) = new["spec"].get_mut(list).and_then(Value::as_array_mut) else { continue };
+        for container in containers {
+            if let Some(asked) = named(spec_list(body, list), name(container)) {
+                take_field(container, asked, "resources");
+                take_field(container, asked, "resizePolicy");
+            }
+        }
+    }
+    take_field(&mut new["spec"], at(body, "spec"), "resources");
+    new
+}
+
+/// `/ephemeralcontainers`: the stored pod with the body's ephemeral containers, and nothing else of it.
+fn with_ephemeral_containers_of(old: &Value, body: &Value) -> Value {
+    let mut new = old.clone();
+    take_field(&mut new["spec"], at(body, "spec"), "ephemeralContainers");
+    new
+}
+
+fn take_field(to: &mut Value, from: &Value, field: &str) {
+    match from.get(field) {
+        Some(value) => to[field] = value.clone(),
+        None => {
+            if let Some(to) = to.as_object_mut() {
+                to.shift_remove(field);
+            }
+        }
+    }
+}
+
+fn holding_removed(mut holds: Holds, old: &Value, new: &Value) -> Holds {
+    let removed = |list| only_in(spec_list(old, list), spec_list(new, list)).map(|(_, entry)| name(entry));
+    for container in removed("containers") {
+        holds.hold_container(container, generation(new));
+    }
+    for volume in removed("volumes") {
+        holds.hold_volume(volume, generation(new));
+    }
+    holds
+}
+
+fn refuse(key: &Key, errors: Errors) -> Result<(), Status> {
+    match errors.into_causes() {
+        causes if causes.is_empty() => Ok(()),
+        causes => Err(Status::invalid(&key.kind, &key.name, causes)),
+    }
+}
+
+/// Stage 11. A change of nothing makes no version; the last finalizer's removal completes a deletion.
+fn commit(api: &mut Api, key: Key, old: &Value, new: Value, holds: Holds) -> Response {
+    if *old == new {
+        let object = api.store.get(&key).map(|entry| entry.object.clone()).unwrap_or_default();
+        return Response::Ok { object, created: false };
+    }
+    let finished = is_deleting(&new)
+        && lifecycle::grace_seconds(&new) == Some(0)
+        && list(at(&new, "metadata"), "finalizers").is_empty();
+    let mut object = api.store.put(key.clone(), new, holds);
+    if finished {
+        object = api.store.remove(&key).unwrap_or(object);
+    }
+    Response::Ok { object, created: false }
+}

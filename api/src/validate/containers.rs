@@ -1,0 +1,98 @@
+//! C1–C12, C14: the set of containers. C2, C3, C10 and the first half of C11 are rules of any pod (`standard`), C13 is
+//! in `qos`. Containers are matched by name, never by index: a reorder is no change (C15).
+
+use super::{Errors, Review};
+use crate::view::{STATUS_LISTS, at, list, name, named, only_in, spec_list, status_list};
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+/// C1.
+pub(super) fn not_empty(pod: &Value, errors: &mut Errors) {
+    if spec_list(pod, "containers").is_empty() {
+        errors.required("spec.containers", "a pod has at least one container");
+    }
+}
+
+/// What `/dynamic` may add and remove.
+pub(super) fn set(review: &Review<'_>, errors: &mut Errors) {
+    let (old, new) = (review.old, review.new);
+    let (before, after) = (spec_list(old, "containers"), spec_list(new, "containers"));
+    not_empty(new, errors);
+    for (i, container) in only_in(after, before) {
+        let path = format!("spec.containers[{i}]");
+        name_is_free(review, container, &path, errors);
+        added(container, &path, errors);
+    }
+    for (_, container) in only_in(before, after) {
+        if let Some((_, resource)) = unsupported_resources(container).into_iter().next() {
+            let detail = format!(
+                "container {:?} holds {resource}, which can't be given back in place",
+                name(container)
+            );
+            errors.forbidden("spec.containers", &detail); // C12, removed
+        }
+    }
+    let names = |pod| spec_list(pod, "initContainers").iter().map(name).collect::<Vec<_>>();
+    if names(old) != names(new) {
+        errors.forbidden("spec.initContainers", "init containers may not be added, removed or reordered"); // C6
+    }
+    if spec_list(old, "ephemeralContainers") != spec_list(new, "ephemeralContainers") {
+        let detail = "ephemeral containers change only through pods/ephemeralcontainers";
+        errors.forbidden("spec.ephemeralContainers", detail); // C7
+    }
+    if at(at(old, "spec"), "resourceClaims") != at(at(new, "spec"), "resourceClaims") {
+        errors.forbidden("spec.resourceClaims", "field is immutable"); // C11
+    }
+    if let Some(most) = review.config.max_containers
+        && after.len() > most
+    {
+        errors.too_many("spec.containers", after.len(), most); // C14
+    }
+}
+
+/// C4 and C5: no status of any kind bears the name, and no removal of it is in flight.
+pub(super) fn name_is_free(review: &Review<'_>, container: &Value, path: &str, errors: &mut Errors) {
+    let wanted = name(container);
+    let taken = STATUS_LISTS.into_iter().find(|list| named(status_list(review.old, list), wanted).is_some());
+    let detail = match (taken, review.holds.container(wanted)) {
+        (Some(list), _) => {
+            format!("the name is free once status.{list} no longer has it; a generated name always is")
+        }
+        (None, Some(generation)) => {
+            format!(
+                "the name is free once status.observedGeneration has reached {generation}, which removed it"
+            )
+        }
+        (None, None) => return,
+    };
+    errors.duplicate(format!("{path}.name"), wanted, &detail);
+}
+
+fn added(container: &Value, path: &str, errors: &mut Errors) {
+    if at(at(container, "securityContext"), "privileged") == &Value::Bool(true) {
+        let detail = "a privileged container may not be added to a running pod";
+        errors.forbidden(format!("{path}.securityContext.privileged"), detail); // C8
+    }
+    for (k, port) in list(container, "ports").iter().enumerate() {
+        if at(port, "hostPort").as_i64().is_some_and(|p| p != 0) {
+            let detail = "a container with a host port may not be added to a running pod";
+            errors.forbidden(format!("{path}.ports[{k}].hostPort"), detail); // C9
+        }
+    }
+    for (amounts, resource) in unsupported_resources(container) {
+        let detail = "only cpu and memory may be asked for by a container added to a running pod";
+        errors.forbidden(format!("{path}.resources.{amounts}[{resource}]"), detail); // C12, added
+    }
+}
+
+/// Resources that can't be resized in place, each with where it is asked for: in the requests, else in the limits.
+fn unsupported_resources(container: &Value) -> BTreeSet<(&'static str, &str)> {
+    let resources = at(container, "resources");
+    let asked = |amounts: &'static str| {
+        let names = at(resources, amounts).as_object().into_iter().flat_map(|o| o.keys()).map(String::as_str);
+        names.filter(|name| !matches!(*name, "cpu" | "memory")).map(move |name| (amounts, name))
+    };
+    let mut found: BTreeSet<_> = asked("requests").collect();
+    found.extend(asked("limits").filter(|(_, name)| at(resources, "requests").get(name).is_none()));
+    found
+}

@@ -1,0 +1,83 @@
+//! M8–M12 and W13: what of a spec may change on the pod itself. `/dynamic` allows the same and more.
+
+use super::{Errors, Review};
+use crate::view::{at, list, name, spec_list, text};
+use serde_json::Value;
+
+/// The whole spec, for an update of the pod itself.
+pub(super) fn spec(review: &Review<'_>, errors: &mut Errors) {
+    for list in ["containers", "initContainers"] {
+        let (before, after) = (spec_list(review.old, list), spec_list(review.new, list));
+        if before.len() != after.len() {
+            let detail = "pod updates may not add or remove containers; use pods/dynamic";
+            errors.forbidden(format!("spec.{list}"), detail);
+            return;
+        }
+        let same = |(o, n): (&Value, &Value)| name(o) == name(n) && without_image(o) == without_image(n);
+        if !before.iter().zip(after).all(same) {
+            errors.forbidden("spec", ONLY); // W13, M12
+        }
+    }
+    let (old, new) = (at(review.old, "spec"), at(review.new, "spec"));
+    mutable_fields(old, new, errors);
+    rest_of_spec(old, new, &["containers", "initContainers"], errors);
+}
+
+const ONLY: &str = "pod updates may not change fields other than images, activeDeadlineSeconds, tolerations (only \
+    additions), schedulingGates (only deletions) and terminationGracePeriodSeconds (from negative to 1)";
+
+fn without_image(container: &Value) -> Value {
+    let mut rest = container.clone();
+    if let Some(fields) = rest.as_object_mut() {
+        fields.shift_remove("image");
+    }
+    rest
+}
+
+/// M8–M10.
+pub(super) fn mutable_fields(old: &Value, new: &Value, errors: &mut Errors) {
+    let field = "spec.activeDeadlineSeconds";
+    match (at(old, "activeDeadlineSeconds").as_i64(), at(new, "activeDeadlineSeconds").as_i64()) {
+        (_, Some(now)) if now < 1 => errors.invalid(field, &Value::from(now), "must be positive"),
+        (Some(before), Some(now)) if now > before => {
+            errors.invalid(field, &Value::from(now), "must be less than or equal to the previous value");
+        }
+        (Some(_), None) => errors.invalid(field, &Value::Null, "must not disappear"),
+        (Some(_) | None, Some(_)) | (None, None) => {}
+    } // M8
+
+    let like = |stored: &Value, toleration: &Value| {
+        // How long it is tolerated may change.
+        ["key", "operator", "value", "effect"].iter().all(|f| at(stored, f) == at(toleration, f))
+    };
+    let tolerations = list(new, "tolerations");
+    if !list(old, "tolerations").iter().all(|stored| tolerations.iter().any(|t| like(stored, t))) {
+        let detail = "a toleration may be added; of an existing one only tolerationSeconds may change";
+        errors.forbidden("spec.tolerations", detail); // M9
+    }
+    for (i, gate) in list(new, "schedulingGates").iter().enumerate() {
+        if !list(old, "schedulingGates").contains(gate) {
+            let detail = format!("only deletion is allowed, but {:?} is new", text(gate, "name"));
+            errors.forbidden(format!("spec.schedulingGates[{i}].name"), &detail); // M10
+        }
+    }
+}
+
+/// M11 and M12: whatever is neither mutable nor judged `elsewhere` stays as it is.
+pub(super) fn rest_of_spec(old: &Value, new: &Value, elsewhere: &[&str], errors: &mut Errors) {
+    let mutable = ["activeDeadlineSeconds", "tolerations", "schedulingGates"];
+    let keys = |spec: &Value| -> Vec<String> {
+        spec.as_object().into_iter().flat_map(|o| o.keys().cloned()).collect()
+    };
+    let unlike = |field: &str| {
+        let (before, after) = (at(old, field), at(new, field));
+        let shortened = field == "terminationGracePeriodSeconds"
+            && before.as_i64().is_some_and(|s| s < 0)
+            && after.as_i64() == Some(1); // M11
+        before != after && !shortened
+    };
+    let mut all = keys(old).into_iter().chain(keys(new));
+    if all.any(|k| !mutable.contains(&k.as_str()) && !elsewhere.contains(&k.as_str()) && unlike(&k)) {
+        errors.forbidden("spec", ONLY); // M12
+    }
+}

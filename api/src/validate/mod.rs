@@ -1,0 +1,159 @@
+//! What a request may not ask for: the numbered rules of `reference/api-side.md` §1, each with its field and reason.
+//!
+//! Rooms: `preconditions` (P), `containers` (C), `kept` (M, D), `volumes` (W), `qos` (C13), `metadata` (M14), and
+//! `standard`, the rules of any pod that the others lean on (S1, S2, S10–S12, D4, D5). Every rule is checked and all
+//! errors are told at once, by field.
+
+mod containers;
+mod ephemeral;
+mod kept;
+mod main_resource;
+mod metadata;
+mod names;
+mod preconditions;
+mod qos;
+mod standard;
+mod volumes;
+
+use crate::ApiConfig;
+use crate::hold::Holds;
+use crate::response::{Cause, CauseReason};
+use crate::view::{self, spec_list};
+use nodefold_core::config::FeatureGates;
+use serde_json::Value;
+
+/// A change under review: the pod as stored, and as it shall be (defaulted, status and identity from the stored one).
+pub(crate) struct Review<'a> {
+    pub old: &'a Value,
+    pub new: &'a Value,
+    pub holds: &'a Holds,
+    pub gates: FeatureGates,
+    pub config: &'a ApiConfig,
+}
+
+/// A new pod.
+pub(crate) fn create(pod: &Value, errors: &mut Errors) {
+    metadata::identity(pod, errors);
+    metadata::labels(pod, errors);
+    standard::pod(pod, errors);
+    containers::not_empty(pod, errors);
+    if !spec_list(pod, "ephemeralContainers").is_empty() {
+        errors.forbidden("spec.ephemeralContainers", "cannot be set on create");
+    }
+}
+
+/// PUT on the pod itself.
+pub(crate) fn update(review: &Review<'_>, errors: &mut Errors) {
+    metadata::update(review.old, review.new, errors);
+    standard::pod(review.new, errors);
+    containers::not_empty(review.new, errors);
+    main_resource::spec(review, errors);
+}
+
+/// `pods/dynamic`.
+pub(crate) fn dynamic(review: &Review<'_>, errors: &mut Errors) {
+    metadata::update(review.old, review.new, errors);
+    preconditions::dynamic(review, errors);
+    standard::pod(review.new, errors);
+    containers::set(review, errors);
+    kept::containers(review, errors);
+    kept::spec(review, errors);
+    volumes::set(review, errors);
+    qos::unchanged(review.old, review.new, errors);
+}
+
+/// `pods/resize`.
+pub(crate) fn resize(review: &Review<'_>, errors: &mut Errors) {
+    preconditions::resize(review.old, errors);
+    standard::pod(review.new, errors);
+    kept::containers(review, errors);
+    kept::spec(review, errors);
+    qos::unchanged(review.old, review.new, errors);
+}
+
+/// `pods/ephemeralcontainers`.
+pub(crate) fn ephemeral(review: &Review<'_>, errors: &mut Errors) {
+    preconditions::ephemeral(review.old, errors);
+    standard::pod(review.new, errors);
+    ephemeral::added(review, errors);
+}
+
+/// An object of any kind but Pod.
+pub(crate) fn other(object: &Value, errors: &mut Errors) {
+    metadata::identity(object, errors);
+    metadata::labels(object, errors);
+}
+
+/// A change of an object of any kind but Pod.
+pub(crate) fn update_other(old: &Value, new: &Value, errors: &mut Errors) {
+    metadata::update(old, new, errors);
+    if view::at(old, "immutable") == &Value::Bool(true) {
+        for field in ["data", "binaryData", "immutable"] {
+            if view::at(old, field) != view::at(new, field) {
+                errors.forbidden(field, "field is immutable when `immutable` is set");
+            }
+        }
+    }
+}
+
+/// What is wrong, as it is found.
+#[derive(Default)]
+pub(crate) struct Errors(Vec<Cause>);
+
+impl Errors {
+    /// All of it, by field, said once.
+    pub fn into_causes(self) -> Vec<Cause> {
+        let mut causes = self.0;
+        causes.sort_by(|a, b| (place_of(&a.field), a.reason).cmp(&(place_of(&b.field), b.reason)));
+        causes.dedup();
+        causes
+    }
+
+    fn add(&mut self, field: impl Into<String>, reason: CauseReason, message: String) {
+        self.0.push(Cause { field: field.into(), reason, message });
+    }
+
+    pub fn required(&mut self, field: impl Into<String>, detail: &str) {
+        self.add(field, CauseReason::Required, said("Required value", detail));
+    }
+
+    pub fn invalid(&mut self, field: impl Into<String>, value: &Value, detail: &str) {
+        self.add(field, CauseReason::Invalid, said(&format!("Invalid value: {value}"), detail));
+    }
+
+    pub fn duplicate(&mut self, field: impl Into<String>, name: &str, detail: &str) {
+        self.add(field, CauseReason::Duplicate, said(&format!("Duplicate value: {name:?}"), detail));
+    }
+
+    pub fn forbidden(&mut self, field: impl Into<String>, detail: &str) {
+        self.add(field, CauseReason::Forbidden, said("Forbidden", detail));
+    }
+
+    pub fn not_found(&mut self, field: impl Into<String>, name: &str) {
+        self.add(field, CauseReason::NotFound, format!("Not found: {name:?}"));
+    }
+
+    pub fn not_supported(&mut self, field: impl Into<String>, value: &Value, supported: &[&str]) {
+        let supported: Vec<String> = supported.iter().map(|s| format!("{s:?}")).collect();
+        let message = format!("Unsupported value: {value}: supported values: {}", supported.join(", "));
+        self.add(field, CauseReason::NotSupported, message);
+    }
+
+    pub fn too_many(&mut self, field: impl Into<String>, count: usize, most: usize) {
+        let message = format!("Too many: {count}: must have at most {most} items");
+        self.add(field, CauseReason::TooMany, message);
+    }
+}
+
+fn said(what: &str, detail: &str) -> String {
+    if detail.is_empty() { what.to_owned() } else { format!("{what}: {detail}") }
+}
+
+/// A path in pieces, indices as numbers, so that `[10]` comes after `[9]`.
+fn place_of(field: &str) -> Vec<(u64, &str)> {
+    field
+        .split(['.', '[', ']'])
+        .filter(|piece| !piece.is_empty())
+        .map(|piece| piece.parse().map_or((0, piece), |index: u64| (index, "")))
+        .collect()
+}

@@ -1,0 +1,187 @@
+//! Starting a container: back-off, room, sandbox, volumes, image, create, start, in this order, each awaited by a
+//! fact. Nothing here blocks anybody else.
+
+use super::{full_name, plan};
+use crate::allocate::{charge, has_leftovers, pod_requests};
+use crate::command::{Action, MountedVolume, Rule, Subject};
+use crate::context::{Context, Why, text};
+use crate::state::container::crash_backoff;
+use crate::state::{HookState, Instance, InstancePhase, PodState, Probes, Retry};
+use alloc::vec::Vec;
+
+/// Takes the next step towards a start of the container, if one can be taken now.
+pub(super) fn advance(pod: &mut PodState, i: usize, rule: Rule, ctx: &mut Context<'_>) {
+    match &pod.containers[i].instance {
+        Some(instance) if matches!(instance.phase, InstancePhase::Created) && instance.stop.is_none() => {
+            return start(pod, i, rule, ctx);
+        }
+        Some(_) => return,
+        None => {}
+    }
+    if pod.containers[i].pulling.is_some() || !name_is_free(pod, i) || !backoff_over(pod, i, ctx) {
+        return;
+    }
+    let retry = pod.containers[i].start_retry.clone();
+    if !ctx.retry_due(&retry, Why::StartRetry) || !has_room(pod, i) {
+        return;
+    }
+    let Some(sandbox) = pod.ready_sandbox() else { return };
+    let Some(mounts) = ready_mounts(pod, i) else { return };
+    if pod.containers[i].image_id.is_none() {
+        return pull(pod, i, rule, ctx);
+    }
+    create(pod, i, rule, sandbox, mounts, ctx);
+}
+
+/// No former incarnation of the name may still run (S6).
+fn name_is_free(pod: &PodState, i: usize) -> bool {
+    let me = &pod.containers[i];
+    let other_lives = |c: &crate::state::ContainerState| {
+        c.name == me.name && c.incarnation != me.incarnation && c.instance.is_some()
+    };
+    !pod.containers.iter().any(other_lives) && pod.surplus.iter().all(|s| s.id.name != me.name)
+}
+
+/// The crash back-off: a function of recorded exits (B35), told once per exit.
+fn backoff_over(pod: &mut PodState, i: usize, ctx: &mut Context<'_>) -> bool {
+    let timing = &ctx.config.timing;
+    let container = &pod.containers[i];
+    let Some(ended) = &container.last else { return true };
+    let delay = crash_backoff(container.crashes, timing.crash_backoff_initial, timing.crash_backoff_max);
+    if ctx.due(ended.exit.finished_at.after(delay), Why::CrashBackoff) {
+        return true;
+    }
+    let (name, full) = (container.name.clone(), full_name(pod));
+    let message = text(format_args!("back-off {delay} restarting failed container={name} pod={full}"));
+    let container = &mut pod.containers[i];
+    container.start_failure = Some(("CrashLoopBackOff".into(), message));
+    if !container.backoff_told {
+        container.backoff_told = true;
+        let message = text(format_args!("Back-off restarting failed container {name} in pod {full}"));
+        ctx.tell(pod.pod.uid, true, "BackOff", message, Some(name));
+    }
+    false
+}
+
+/// A start waits for the room that a removed container of the same pod still holds (DESIGN §4 rule 6, S5).
+fn has_room(pod: &PodState, i: usize) -> bool {
+    let Some(allocated) = pod.allocated.as_ref().filter(|_| has_leftovers(pod)) else { return true };
+    let limit = pod_requests(&allocated.spec);
+    let mut held = charge::actuated(pod);
+    held.add(&pod.containers[i].spec.resources.requests);
+    let fits = |(name, _): &(crate::resources::ResourceName, u64)| held.get(name) <= limit.get(name);
+    pod.containers[i].spec.resources.requests.iter().all(fits)
+}
+
+/// The mounts, if exactly the volumes that the container mounts are ready (DESIGN §4 rule 5). Until the pod has been
+/// initialized once, every volume of its creation must be.
+fn ready_mounts(pod: &PodState, i: usize) -> Option<Vec<MountedVolume>> {
+    if !pod.initialized && !creation_volumes_ready(pod) {
+        return None;
+    }
+    let mounts = &pod.containers[i].spec.mounts;
+    mounts
+        .iter()
+        .map(|m| plan::resolve(pod, m).filter(|_| pod.volume(&m.name).is_some_and(|v| v.is_ready())))
+        .collect()
+}
+
+/// Every allocated volume that some container mounts is on the host.
+pub(super) fn creation_volumes_ready(pod: &PodState) -> bool {
+    pod.volumes
+        .iter()
+        .filter(|v| v.removed.is_none() && crate::volumes::is_referenced(pod, &v.id))
+        .all(|v| v.is_ready())
+}
+
+fn pull(pod: &mut PodState, i: usize, rule: Rule, ctx: &mut Context<'_>) {
+    let retry = pod.containers[i].pull_retry.clone();
+    if !ctx.retry_due(&retry, Why::PullBackoff) {
+        let container = &mut pod.containers[i];
+        let is_pull_error = container.start_failure.as_ref().is_some_and(|(r, _)| &**r == "ErrImagePull");
+        if is_pull_error {
+            let message = text(format_args!("Back-off pulling image \"{}\"", container.spec.image));
+            let name = container.name.clone();
+            container.start_failure = Some(("ImagePullBackOff".into(), message.clone()));
+            ctx.tell(pod.pod.uid, false, "BackOff", message, Some(name));
+        }
+        return;
+    }
+    let container = &pod.containers[i];
+    let id = container.id(container.next_attempt);
+    let action = Action::PullImage {
+        container: id.clone(),
+        image: container.spec.image.clone(),
+        policy: container.spec.pull_policy,
+    };
+    let op = ctx.command(pod.pod.uid, rule, action);
+    let from = pod.containers[i].label();
+    pod.containers[i].pulling = Some(op);
+    ctx.moved(pod.pod.uid, Subject::Container(id), from, "Pulling");
+}
+
+fn create(
+    pod: &mut PodState,
+    i: usize,
+    rule: Rule,
+    sandbox: u32,
+    mounts: Vec<MountedVolume>,
+    ctx: &mut Context<'_>,
+) {
+    let Some(allocated) = &pod.allocated else { return };
+    let container = &pod.containers[i];
+    let attempt = container.next_attempt;
+    let id = container.id(attempt);
+    // S6 and S2, again, where they count.
+    assert!(container.instance.is_none(), "S6: a second instance of {id}");
+    assert!(
+        mounts.iter().all(|m| pod.volumes.iter().any(|v| v.id == m.volume && v.is_ready())),
+        "S2: create of {id} before its volumes are ready"
+    );
+    let action = Action::CreateContainer {
+        container: id.clone(),
+        spec: container.spec.arc().clone(),
+        mounts: mounts.clone(),
+        sandbox,
+        pod: pod.pod.arc().clone(),
+        allocated: allocated.spec.arc().clone(),
+    };
+    let op = ctx.command(pod.pod.uid, rule, action);
+    let from = pod.containers[i].label();
+    let container = &mut pod.containers[i];
+    container.next_attempt += 1;
+    // The lease is taken before the container can exist.
+    container.instance = Some(Instance {
+        attempt,
+        phase: InstancePhase::Creating { op },
+        spec: container.spec.clone(),
+        mounts: mounts.into(),
+        image_id: container.image_id.clone().unwrap_or_default(),
+        sandbox,
+        started_at: None,
+        resources: container.spec.resources.clone(),
+        resizing: None,
+        resize_retry: Retry::default(),
+        post_start: if container.spec.post_start { HookState::Due } else { HookState::Done },
+        probes: Probes::default(),
+        stop: None,
+    });
+    if container.last.is_some() {
+        container.restarts += 1;
+    }
+    ctx.moved(pod.pod.uid, Subject::Container(id), from, "Creating");
+}
+
+fn start(pod: &mut PodState, i: usize, rule: Rule, ctx: &mut Context<'_>) {
+    let container = &pod.containers[i];
+    let retry = container.start_retry.clone();
+    let Some(id) = container.instance_id() else { return };
+    if !ctx.retry_due(&retry, Why::StartRetry) {
+        return;
+    }
+    let op = ctx.command(pod.pod.uid, rule, Action::StartContainer { container: id.clone() });
+    if let Some(instance) = &mut pod.containers[i].instance {
+        instance.phase = InstancePhase::Starting { op };
+    }
+    ctx.moved(pod.pod.uid, Subject::Container(id), "Created", "Starting");
+}

@@ -1,0 +1,67 @@
+//! What a pod takes of the node: the larger of its allocated and its actuated sum, containers that were removed and may
+//! still run included in the latter (S5). A pod that was never admitted, or has ended, takes nothing (B3, B4, B5).
+
+use super::pod_requests;
+use crate::ids::PodUid;
+use crate::node::State;
+use crate::resources::{ResourceList, ResourceName};
+use crate::state::{ContainerKind, Lifecycle, PodState};
+
+/// The pod's charge as its state has it now.
+pub fn of(pod: &PodState) -> ResourceList {
+    match (&pod.lifecycle, &pod.allocated) {
+        (Lifecycle::Waiting | Lifecycle::Terminated, _) | (_, None) => ResourceList::default(),
+        (Lifecycle::Active | Lifecycle::Terminating(_), Some(allocated)) => {
+            let mut charge = pod_requests(&allocated.spec);
+            charge.raise_to(&actuated(pod));
+            charge.set(ResourceName::Pods, 1);
+            charge
+        }
+    }
+}
+
+/// What its containers hold now, as the runtime acknowledged it.
+pub fn actuated(pod: &PodState) -> ResourceList {
+    let mut sum = ResourceList::default();
+    for container in &pod.containers {
+        match container.kind {
+            // An init container's peak is in the allocated sum already, and no two plain ones run together.
+            ContainerKind::Init | ContainerKind::Ephemeral => {}
+            ContainerKind::Sidecar | ContainerKind::Main => {
+                if let Some(instance) = &container.instance {
+                    sum.add(&instance.resources.requests);
+                }
+            }
+        }
+    }
+    if let Some(spec) = &pod.allocated {
+        sum.add(&spec.spec.overhead);
+    }
+    sum
+}
+
+/// Brings the node's sum up to date with the pod. True if some amount went down: room was freed.
+pub(crate) fn refresh(state: &mut State, uid: PodUid) -> bool {
+    let Some(pod) = state.pods.get(&uid) else { return false };
+    let fresh = of(pod);
+    if fresh == pod.charge {
+        return false;
+    }
+    let stale = pod.charge.clone();
+    state.charged.subtract(&stale);
+    state.charged.add(&fresh);
+    let freed = stale.iter().any(|(name, amount)| fresh.get(name) < *amount);
+    if let Some(pod) = state.pod_mut(uid) {
+        pod.charge = fresh;
+    }
+    freed && !state.queue.is_empty()
+}
+
+/// As `refresh`, where an allocation or an observation of this very event changed the charge; freed room is used in the
+/// next.
+pub(crate) fn refresh_quietly(state: &mut State, uid: PodUid) {
+    if refresh(state, uid) {
+        let now = state.now;
+        state.wake_allocator(now, crate::context::Why::CapacityFreed);
+    }
+}

@@ -1,0 +1,285 @@
+//! Room 2: admit desired state, one transaction per pod (DESIGN §4 rule 1). Nothing is allocated once a pod
+//! terminates (S7), and nothing below this room ever reads desired state to act on it (rule 2).
+
+pub mod admit;
+pub(crate) mod charge;
+pub(crate) mod commit;
+pub(crate) mod limits;
+pub mod queue;
+pub mod transaction;
+
+use crate::command::{Action, Cause, Command, Commands, KubernetesEvent, Rule, Subject, Transition};
+use crate::context::{Touched, Why, text};
+use crate::ids::{Name, PodUid, Source};
+use crate::node::State;
+use crate::observe::{Recording, look_again};
+use crate::state::{InProgress, Lifecycle, Pending, PendingKind, PodState, Shared};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use transaction::Verdict;
+
+/// Admits new pods and books or tries changed ones, of those touched.
+pub(crate) fn room(state: &mut State, touched: &mut Touched, out: &mut Commands) {
+    // Oldest first, as the kubelet sorts what it is given at once.
+    let mut order: Vec<(crate::time::Time, PodUid)> = touched
+        .pods()
+        .iter()
+        .filter_map(|uid| state.pods.get(uid).map(|pod| (pod.pod.created_at, *uid)))
+        .collect();
+    order.sort();
+    let mut newly_queued = Vec::new();
+    for (_, uid) in order {
+        let Some(pod) = state.pods.get(&uid) else { continue };
+        match pod.lifecycle {
+            Lifecycle::Waiting => consider(state, uid, out),
+            Lifecycle::Active => {
+                if book(state, uid) {
+                    newly_queued.push(uid);
+                }
+            }
+            Lifecycle::Terminating(_) | Lifecycle::Terminated => {
+                state.queue.remove(&uid);
+            }
+        }
+        charge::refresh_quietly(state, uid);
+    }
+    if state.sources_ready() {
+        let ordered = queue::ordered(state, newly_queued.into_iter());
+        for uid in ordered {
+            attempt(state, uid, out);
+        }
+    }
+}
+
+/// Tries every queued pod in order: room was freed, or it is time. One that does not fit never blocks the rest.
+pub(crate) fn retry_queue(state: &mut State, why: Why, touched: &mut Touched, out: &mut Commands) {
+    let mut recording = Recording { state, touched, out };
+    look_again(&mut recording);
+    let (state, out) = (recording.state, recording.out);
+    let touched = recording.touched;
+    if !state.sources_ready() {
+        return;
+    }
+    let ordered = queue::ordered(state, state.queue.clone().into_iter());
+    for uid in ordered {
+        if attempt(state, uid, out) {
+            touched.add(uid);
+        }
+    }
+    if !state.queue.is_empty() || why == Why::AllocationRetry {
+        let next = state.now.after(state.config.timing.allocation_retry);
+        if !state.queue.is_empty() {
+            state.wake_allocator(next, Why::AllocationRetry);
+        }
+    }
+}
+
+/// A pod that was not admitted yet.
+fn consider(state: &mut State, uid: PodUid, out: &mut Commands) {
+    let Some(pod) = state.pods.get(&uid) else { return };
+    if pod.pod.source == Source::File && !admit::static_name_free(state, pod) {
+        return;
+    }
+    let verdict = admit::admit(state, pod);
+    let now = state.now;
+    let spec = pod.pod.spec.clone();
+    let generation = pod.pod.generation;
+    let Some(pod) = state.pod_mut(uid) else { return };
+    match verdict {
+        Ok(()) => {
+            pod.lifecycle = Lifecycle::Active;
+            pod.start_time = Some(now.whole_seconds());
+            commit::commit(pod, &Shared::new(spec), generation, now, out);
+            moved(out, uid, "Waiting", "Active");
+        }
+        Err(refusal) => {
+            // Never allocated, never charged (B4), never retried.
+            let message = text(format_args!("Pod was rejected: {}", refusal.message));
+            crate::observe::fail_with(pod, &refusal.reason, message.clone());
+            pod.start_time = Some(now.whole_seconds());
+            pod.lifecycle = Lifecycle::Terminated;
+            moved(out, uid, "Waiting", "Terminated");
+            tell(state, out, uid, true, &refusal.reason, message);
+        }
+    }
+}
+
+/// Notes whether desired differs from allocated. True if the pod is to be tried now.
+fn book(state: &mut State, uid: PodUid) -> bool {
+    let gates = state.config.node.gates;
+    let now = state.now;
+    let Some(pod) = state.pods.get(&uid) else { return false };
+    let Some(allocated) = &pod.allocated else { return false };
+    if !gates.dynamic_containers {
+        // Without KEP-5972 an image bypasses allocation, as it always did.
+        if let Some(spec) = transaction::with_desired_images(&allocated.spec, &pod.pod.spec) {
+            let spec = Shared::new(Arc::new(spec));
+            let generation = allocated.generation;
+            if let Some(pod) = state.pod_mut(uid) {
+                commit::commit(pod, &spec, generation, now, &mut Commands::default());
+            }
+        }
+    }
+    let Some(pod) = state.pods.get(&uid) else { return false };
+    let Some(allocated) = &pod.allocated else { return false };
+    let differs = !transaction::same_gated(&allocated.spec, &pod.pod.spec);
+    let (pending, generation, queued) = (pod.pending.clone(), pod.pod.generation, state.queue.contains(&uid));
+    let lacks_ephemeral = commit::lacks_ephemeral(pod);
+    if !differs {
+        state.queue.remove(&uid);
+        if pending.is_some() || lacks_ephemeral {
+            if let Some(pod) = state.pod_mut(uid) {
+                // Reverted to what is allocated: nothing is pending any more.
+                pod.pending = None;
+                commit::add_ephemeral(pod);
+            }
+        }
+        return false;
+    }
+    if lacks_ephemeral {
+        if let Some(pod) = state.pod_mut(uid) {
+            commit::add_ephemeral(pod);
+        }
+    }
+    // A new spec is tried at once, whatever was said of an older one.
+    let fresh = pending.is_none_or(|p| p.generation != generation);
+    if fresh && !queued {
+        state.queue.insert(uid);
+    }
+    fresh
+}
+
+/// Tries one pod's transaction. True if anything about it changed.
+fn attempt(state: &mut State, uid: PodUid, out: &mut Commands) -> bool {
+    let Some(pod) = state.pods.get(&uid) else {
+        state.queue.remove(&uid);
+        return false;
+    };
+    if !pod.is_active() {
+        state.queue.remove(&uid);
+        return false;
+    }
+    let Some(allocated) = &pod.allocated else { return false };
+    let verdict = transaction::decide(state, pod);
+    let (now, generation) = (state.now, pod.pod.generation);
+    let resources_change = !transaction::same_resources(&allocated.spec, &pod.pod.spec);
+    let structure_changes = !transaction::same_structure(&allocated.spec, &pod.pod.spec);
+    let desired = pod.pod.spec.clone();
+    match verdict {
+        Verdict::Allocate => {
+            state.queue.remove(&uid);
+            let Some(pod) = state.pod_mut(uid) else { return false };
+            pod.pending = None;
+            commit::commit(pod, &Shared::new(desired), generation, now, out);
+            if resources_change {
+                pod.in_progress = Some(InProgress { generation, error: None, since: now });
+                tell(state, out, uid, false, "ResizeStarted", "Pod resize started".into());
+            }
+            charge::refresh_quietly(state, uid);
+            true
+        }
+        Verdict::Deferred(message) => {
+            state.queue.insert(uid);
+            let next = now.after(state.config.timing.allocation_retry);
+            state.wake_allocator(next, Why::AllocationRetry);
+            refuse(
+                state,
+                out,
+                uid,
+                PendingKind::Deferred,
+                message,
+                generation,
+                (resources_change, structure_changes),
+            )
+        }
+        Verdict::Infeasible(message) => {
+            state.queue.remove(&uid);
+            refuse(
+                state,
+                out,
+                uid,
+                PendingKind::Infeasible,
+                message,
+                generation,
+                (resources_change, structure_changes),
+            )
+        }
+    }
+}
+
+fn refuse(
+    state: &mut State,
+    out: &mut Commands,
+    uid: PodUid,
+    kind: PendingKind,
+    message: Name,
+    generation: u64,
+    (resources, structure): (bool, bool),
+) -> bool {
+    let now = state.now;
+    let Some(pod) = state.pod_mut(uid) else { return false };
+    let before = pod.pending.clone();
+    let since = before.as_ref().filter(|p| p.kind == kind).map_or(now, |p| p.since);
+    pod.pending = Some(Pending { kind, message: message.clone(), generation, since });
+    if pod.pending == before {
+        return false;
+    }
+    // Told once per change, not once per attempt.
+    if before.is_none_or(|p| p.kind != kind || p.message != message || p.generation != generation) {
+        let reason = match kind {
+            PendingKind::Deferred => "ResizeDeferred",
+            PendingKind::Infeasible => "ResizeInfeasible",
+        };
+        if resources {
+            tell(state, out, uid, true, reason, message.clone());
+        }
+        if structure {
+            tell(state, out, uid, true, "FailedAllocation", message);
+        }
+    }
+    true
+}
+
+fn moved(out: &mut Commands, uid: PodUid, from: &'static str, to: &'static str) {
+    out.transitions.push(Transition { pod: uid, subject: Subject::Pod, from: from.into(), to: to.into() });
+}
+
+fn tell(state: &mut State, out: &mut Commands, pod: PodUid, warning: bool, reason: &str, message: Name) {
+    let event = KubernetesEvent { warning, reason: reason.into(), message, container: None };
+    let op = state.next_op;
+    state.next_op.0 += 1;
+    let cause = Cause { event: state.events, rule: Rule::Told };
+    out.commands.push(Command { op, pod, cause, action: Action::RecordEvent(event) });
+}
+
+/// The sum that a pod's spec asks for, as Kubernetes computes a pod's requests: pod-level resources if given; else main
+/// containers and sidecars together, or an init container with the sidecars before it where that is more; and overhead.
+pub fn pod_requests(spec: &crate::spec::PodSpec) -> crate::resources::ResourceList {
+    let mut running = crate::resources::ResourceList::default();
+    let mut peak = crate::resources::ResourceList::default();
+    for init in &spec.init_containers {
+        if crate::spec::PodSpec::is_sidecar(init) {
+            running.add(&init.resources.requests);
+        } else {
+            let mut with_sidecars = running.clone();
+            with_sidecars.add(&init.resources.requests);
+            peak.raise_to(&with_sidecars);
+        }
+    }
+    for container in &spec.containers {
+        running.add(&container.resources.requests);
+    }
+    running.raise_to(&peak);
+    if let Some(resources) = &spec.resources {
+        for (name, amount) in resources.requests.iter() {
+            running.set(name.clone(), *amount);
+        }
+    }
+    running.add(&spec.overhead);
+    running
+}
+
+/// Whether the pod has containers that may run though the allocation no longer has them.
+pub(crate) fn has_leftovers(pod: &PodState) -> bool {
+    !pod.surplus.is_empty() || pod.containers.iter().any(|c| c.removed.is_some() && c.instance.is_some())
+}

@@ -1,0 +1,296 @@
+//! Facts about what is wanted: pods, the objects their volumes show, the node itself, and the API's answers.
+
+use super::Recording;
+use crate::anomaly::AnomalyKind;
+use crate::command::{Commands, Subject, Transition};
+use crate::config::NodeFacts;
+use crate::event::ObjectVersion;
+use crate::ids::{Name, ObjectRef, OpId, PodUid, Source};
+use crate::node::State;
+use crate::spec::{Deletion, Pod, TerminalPhase};
+use crate::state::{Lifecycle, PodState, Shared, Termination, TerminationCause};
+use crate::time::{Nanos, Time};
+use alloc::sync::Arc;
+
+/// The kubelet's floor for a pod's grace (case 92).
+const MINIMUM_POD_GRACE: Nanos = Nanos::secs(1);
+
+pub(super) fn pod_applied(r: &mut Recording<'_>, pod: &Arc<Pod>) {
+    let uid = pod.uid;
+    let (epoch, now, arrived) = (r.state.epoch, r.state.now, r.state.events);
+    if uid == PodUid(0) {
+        r.state.anomaly(AnomalyKind::UnknownPod, None, "a pod without UID".into());
+        return;
+    }
+    if r.state.pods.contains_key(&uid) {
+        subscribe(r.state, uid, pod);
+        let Some(known) = r.pod(uid) else { return };
+        known.applied_in = epoch;
+        if known.object_gone {
+            // Case 85, B6: wanted again while ending; honoured once this life is over.
+            known.again = pod.deletion.is_none().then(|| Shared::new(pod.clone()));
+            return;
+        }
+        known.pod = Shared::new(pod.clone());
+        if let Some(deletion) = pod.deletion {
+            delete(known, deletion, now);
+        }
+        return;
+    }
+    let mut state = PodState::new(Shared::new(pod.clone()), arrived, epoch);
+    match (pod.api_terminal, pod.deletion) {
+        // Case 88: seen first with a terminal phase. It must not run; what may still run of it is stopped.
+        (Some(phase), deletion) => {
+            state.terminal = Some(phase);
+            state.publication.terminal_acknowledged = true;
+            let grace = deletion.map_or(pod.spec.termination_grace, |d| d.grace).max(MINIMUM_POD_GRACE);
+            terminate(&mut state, TerminationCause::ApiTerminal, now, now.after(grace));
+        }
+        (None, Some(deletion)) => delete(&mut state, deletion, now),
+        (None, None) => {}
+    }
+    insert(r, state);
+}
+
+/// Takes a new pod in, with what was found of it on the host before anyone named it.
+pub(super) fn insert(r: &mut Recording<'_>, pod: PodState) {
+    let uid = pod.pod.uid;
+    r.state.names.entry((pod.pod.namespace.clone(), pod.pod.name.clone())).or_default().push(uid);
+    subscribe(r.state, uid, &pod.pod);
+    r.moved(uid, Subject::Pod, "", pod.label());
+    r.state.pods.insert(uid, Arc::new(pod));
+    r.touched.add(uid);
+    super::recovery::claim(r, uid);
+}
+
+/// Books the pod as a user of every object that its desired volumes show. It stays one until it is forgotten, so that
+/// a retained volume's object is known for as long as it matters (kubelet-volumes I13).
+fn subscribe(state: &mut State, uid: PodUid, pod: &Pod) {
+    for volume in &pod.spec.volumes {
+        for source in volume.source.objects() {
+            state.objects.entry(source.object.clone()).or_default().users.insert(uid);
+        }
+    }
+}
+
+/// Graceful deletion, or a shorter grace for one under way.
+fn delete(pod: &mut PodState, deletion: Deletion, now: Time) {
+    let grace = deletion.grace.max(MINIMUM_POD_GRACE);
+    terminate(pod, TerminationCause::Deleted, now, now.after(grace));
+}
+
+/// Begins a termination, or moves its deadline earlier (case 92, B24). Terminated is absorbing (B2).
+pub(crate) fn terminate(pod: &mut PodState, cause: TerminationCause, now: Time, deadline: Time) {
+    match &mut pod.lifecycle {
+        Lifecycle::Waiting | Lifecycle::Active => {
+            pod.lifecycle = Lifecycle::Terminating(Termination { cause, since: now, deadline });
+            pod.pending = None;
+            pod.in_progress = None;
+        }
+        Lifecycle::Terminating(termination) => {
+            termination.deadline = termination.deadline.min(deadline);
+        }
+        Lifecycle::Terminated => {}
+    }
+}
+
+pub(super) fn pod_removed(r: &mut Recording<'_>, uid: PodUid) {
+    let now = r.state.now;
+    if let Some(pod) = r.pod(uid) {
+        object_gone(pod, now);
+    }
+}
+
+/// The object vanished: force-deleted (grace 1, kubelet-pods §3.6), its file removed (its own grace), or released.
+pub(super) fn object_gone(pod: &mut PodState, now: Time) {
+    pod.object_gone = true;
+    pod.again = None;
+    pod.releasing = None;
+    let grace = match pod.pod.source {
+        Source::Api => MINIMUM_POD_GRACE,
+        Source::File => pod.termination_grace().max(MINIMUM_POD_GRACE),
+    };
+    terminate(pod, TerminationCause::ObjectGone, now, now.after(grace));
+}
+
+pub(super) fn object_changed(r: &mut Recording<'_>, object: &ObjectRef, version: Option<&ObjectVersion>) {
+    let record = r.state.objects.entry(object.clone()).or_default();
+    record.version = version.cloned();
+    record.gone = version.is_none();
+    for uid in &record.users {
+        r.touched.add(*uid);
+    }
+    let users: alloc::vec::Vec<PodUid> = record.users.iter().copied().collect();
+    if version.is_none() && record.users.is_empty() {
+        r.state.objects.remove(object);
+        return;
+    }
+    if version.is_some() {
+        // Whoever waits for this object need not wait for the end of a back-off.
+        for uid in users {
+            let Some(pod) = r.state.pod_mut(uid) else { continue };
+            for volume in pod.volumes.iter_mut().filter(|v| v.removed.is_none()) {
+                let shows = volume
+                    .spec
+                    .as_ref()
+                    .is_some_and(|s| s.source.objects().iter().any(|o| o.object == *object));
+                if shows {
+                    volume.retry.clear();
+                    volume.refresh_retry.clear();
+                }
+            }
+        }
+    }
+}
+
+pub(super) fn node_changed(r: &mut Recording<'_>, node: &NodeFacts) {
+    if r.state.config.node == *node {
+        return;
+    }
+    r.state.config.node = node.clone();
+    // Gates and allocatable change what may be allocated and what is shown; both are rare.
+    let all: alloc::vec::Vec<PodUid> = r.state.pods.keys().copied().collect();
+    for uid in all {
+        r.touched.add(uid);
+        if let Some(pod) = r.state.pod_mut(uid) {
+            if pod.is_active() && pod.pending.is_some() {
+                r.state.queue.insert(uid);
+            }
+        }
+    }
+    let now = r.state.now;
+    r.state.wake_allocator(now, crate::context::Why::CapacityFreed);
+}
+
+pub(super) fn readiness_gate(r: &mut Recording<'_>, uid: PodUid, condition: &Name, met: bool) {
+    let Some(pod) = r.pod(uid) else { return };
+    match (pod.gates_met.binary_search(condition), met) {
+        (Err(at), true) => pod.gates_met.insert(at, condition.clone()),
+        (Ok(at), false) => {
+            pod.gates_met.remove(at);
+        }
+        (Ok(_), true) | (Err(_), false) => {}
+    }
+}
+
+pub(super) fn status_written(r: &mut Recording<'_>, op: OpId, uid: PodUid) {
+    let Some(pod) = r.pod(uid) else { return };
+    if pod.publication.writing != Some(op) {
+        return r.stale(uid, op);
+    }
+    pod.publication.writing = None;
+    pod.publication.retry.clear();
+    let Some(sent) = pod.publication.sent.clone() else { return };
+    pod.publication.terminal_acknowledged |= sent.phase.is_terminal();
+    // An end that people have seen as `state` may move on to `lastState`.
+    for status in sent.containers.iter().chain(&sent.init_containers) {
+        let crate::status::ContainerState::Terminated(shown) = &status.state else { continue };
+        let Some(id) = &shown.id else { continue };
+        if let Some(container) = pod.container_of(id) {
+            if container.last.as_ref().is_some_and(|e| e.attempt == id.attempt) {
+                container.end_shown = true;
+            }
+        }
+    }
+}
+
+pub(super) fn status_write_failed(r: &mut Recording<'_>, op: OpId, uid: PodUid) {
+    let (now, timing) = (r.state.now, r.state.config.timing.clone());
+    let Some(pod) = r.pod(uid) else { return };
+    if pod.publication.writing != Some(op) {
+        return r.stale(uid, op);
+    }
+    pod.publication.writing = None;
+    pod.publication.sent = None;
+    pod.publication.retry.fail(now, timing.retry_backoff_initial, timing.retry_backoff_max);
+}
+
+pub(super) fn release_failed(r: &mut Recording<'_>, op: OpId, uid: PodUid) {
+    let (now, timing) = (r.state.now, r.state.config.timing.clone());
+    let Some(pod) = r.pod(uid) else { return };
+    if pod.releasing != Some(op) {
+        return r.stale(uid, op);
+    }
+    pod.releasing = None;
+    pod.release_retry.fail(now, timing.retry_backoff_initial, timing.retry_backoff_max);
+}
+
+/// Forgets a pod of which nothing is left anywhere, and begins its next life if one was asked for meanwhile (B6).
+pub(crate) fn forget_if_over(state: &mut State, uid: PodUid, out: &mut Commands) {
+    let Some(pod) = state.pods.get(&uid) else { return };
+    let host_known = pod.born == state.epoch || (state.recovery.runtime.seen && state.recovery.mounts.seen);
+    let over = pod.object_gone
+        && pod.is_terminated()
+        && host_known
+        && !pod.has_instances()
+        && pod.volumes.is_empty()
+        && pod.sandbox.is_none()
+        && pod.old_sandboxes.is_empty()
+        && pod.containers.iter().all(|c| c.dead.is_empty());
+    if !over {
+        return;
+    }
+    let pod = pod.clone();
+    state.pods.remove(&uid);
+    state.queue.remove(&uid);
+    if let Some((at, why)) = pod.wake {
+        state.wakes.remove(&(at, uid, why));
+    }
+    state.observations.retain(|_, of| *of != uid);
+    let name = (pod.pod.namespace.clone(), pod.pod.name.clone());
+    if let Some(uids) = state.names.get_mut(&name) {
+        uids.retain(|other| *other != uid);
+        if uids.is_empty() {
+            state.names.remove(&name);
+        }
+    }
+    state.objects.retain(|_, object| {
+        object.users.remove(&uid);
+        !object.users.is_empty() || object.version.is_some()
+    });
+    out.transitions.push(Transition {
+        pod: uid,
+        subject: Subject::Pod,
+        from: pod.label().into(),
+        to: "".into(),
+    });
+    // Whoever waited for the name, or for its own next life, is looked at next.
+    let waiting = state.names.get(&name).cloned().unwrap_or_default();
+    for other in waiting {
+        wake_now(state, other);
+    }
+    if let Some(again) = &pod.again {
+        let mut next = PodState::new(again.clone(), state.events, state.epoch);
+        next.applied_in = pod.applied_in;
+        state.names.entry(name).or_default().push(uid);
+        subscribe(state, uid, &next.pod);
+        out.transitions.push(Transition {
+            pod: uid,
+            subject: Subject::Pod,
+            from: "".into(),
+            to: next.label().into(),
+        });
+        state.pods.insert(uid, Arc::new(next));
+        wake_now(state, uid);
+    }
+}
+
+/// Books a wake-up of the pod at once.
+fn wake_now(state: &mut State, uid: PodUid) {
+    let now = state.now;
+    let Some(pod) = state.pod_mut(uid) else { return };
+    let wanted = (now, crate::context::Why::CapacityFreed);
+    let before = pod.wake.replace(wanted);
+    if let Some((at, why)) = before {
+        state.wakes.remove(&(at, uid, why));
+    }
+    state.wakes.insert((now, uid, wanted.1));
+}
+
+/// A phase that the node itself decides, once (B10: never changed afterwards).
+pub(crate) fn fail_with(pod: &mut PodState, reason: &str, message: Name) {
+    if pod.terminal.is_none() {
+        pod.terminal = Some(TerminalPhase::Failed);
+        pod.end_reason = Some((reason.into(), message));
+    }
+}

@@ -1,0 +1,145 @@
+//! Facts about volumes: the error table of kubelet-volumes §1.8, and usage.
+
+use super::Recording;
+use crate::command::Subject;
+use crate::context::text;
+use crate::event::{ErrorClass, OpError, UsageOf};
+use crate::ids::{Name, OpId, PodUid, VolumeId};
+use crate::state::{Lifecycle, TerminationCause, VolumePhase};
+use crate::time::Time;
+
+pub(super) fn mounted(
+    r: &mut Recording<'_>,
+    op: OpId,
+    uid: PodUid,
+    id: &VolumeId,
+    renew_at: Option<Time>,
+    image_digest: &Option<Name>,
+) {
+    let Some(pod) = r.pod(uid) else { return };
+    let Some(volume) =
+        pod.volume_of(id).filter(|v| matches!(v.phase, VolumePhase::Mounting { op: o } if o == op))
+    else {
+        return r.stale(uid, op);
+    };
+    volume.phase = VolumePhase::Mounted;
+    volume.error = None;
+    volume.retry.clear();
+    volume.reconstructed = false;
+    volume.renew_at = renew_at;
+    volume.image_digest = image_digest.clone();
+    r.moved(uid, Subject::Volume(id.clone()), "Mounting", "Mounted");
+}
+
+pub(super) fn mount_failed(r: &mut Recording<'_>, op: OpId, uid: PodUid, id: &VolumeId, error: &OpError) {
+    let (now, timing) = (r.state.now, r.state.config.timing.clone());
+    let Some(pod) = r.pod(uid) else { return };
+    let Some(volume) =
+        pod.volume_of(id).filter(|v| matches!(v.phase, VolumePhase::Mounting { op: o } if o == op))
+    else {
+        return r.stale(uid, op);
+    };
+    // The table of kubelet-volumes §1.8. `Mounted` never gets here: a live volume is refreshed, not mounted again.
+    volume.phase = match (error.class, volume.reconstructed) {
+        (ErrorClass::Uncertain, _) => VolumePhase::Uncertain,
+        (ErrorClass::Transient, false) => VolumePhase::Failed,
+        // A final answer clears a timeout's uncertainty, but not what was found on the host (#96635, case 17).
+        (ErrorClass::Final, false) => VolumePhase::Failed,
+        (ErrorClass::Final | ErrorClass::Transient, true) => VolumePhase::Uncertain,
+    };
+    let to = volume.phase.label();
+    volume.error = Some(error.message.clone());
+    volume.retry.fail(now, timing.volume_backoff_initial, timing.volume_backoff_max);
+    let frozen = volume.removed.is_some();
+    r.moved(uid, Subject::Volume(id.clone()), "Mounting", to);
+    if !frozen {
+        let message =
+            text(format_args!("MountVolume.SetUp failed for volume \"{}\" : {}", id.name, error.message));
+        r.tell(uid, true, "FailedMount", message, None);
+    }
+}
+
+pub(super) fn unmounted(r: &mut Recording<'_>, op: OpId, uid: PodUid, id: &VolumeId) {
+    let Some(pod) = r.pod(uid) else { return };
+    let in_flight =
+        |v: &crate::state::VolumeState| matches!(v.phase, VolumePhase::Unmounting { op: o } if o == op);
+    if !pod.volume_of(id).is_some_and(|v| in_flight(v)) {
+        return r.stale(uid, op);
+    }
+    // Only now is it gone: the record was its undo data (kubelet-volumes I7).
+    pod.volumes.retain(|v| v.id != *id);
+    pod.generation_floor = pod.generation_floor.max(id.generation + 1);
+    r.moved(uid, Subject::Volume(id.clone()), "Unmounting", "");
+}
+
+pub(super) fn unmount_failed(r: &mut Recording<'_>, op: OpId, uid: PodUid, id: &VolumeId, error: &OpError) {
+    let (now, timing) = (r.state.now, r.state.config.timing.clone());
+    let Some(pod) = r.pod(uid) else { return };
+    let Some(volume) =
+        pod.volume_of(id).filter(|v| matches!(v.phase, VolumePhase::Unmounting { op: o } if o == op))
+    else {
+        return r.stale(uid, op);
+    };
+    // Half undone is uncertain (PR #100183), and is told, which a kubelet doesn't (I14, D13).
+    volume.phase = VolumePhase::Uncertain;
+    volume.error = Some(error.message.clone());
+    volume.retry.fail(now, timing.volume_backoff_initial, timing.volume_backoff_max);
+    r.moved(uid, Subject::Volume(id.clone()), "Unmounting", "Uncertain");
+    let message =
+        text(format_args!("UnmountVolume.TearDown failed for volume \"{}\" : {}", id.name, error.message));
+    r.tell(uid, true, "FailedUnmount", message, None);
+}
+
+pub(super) fn refreshed(r: &mut Recording<'_>, op: OpId, uid: PodUid, id: &VolumeId, renew_at: Option<Time>) {
+    let Some(pod) = r.pod(uid) else { return };
+    let Some(volume) = pod.volume_of(id).filter(|v| v.refreshing == Some(op)) else {
+        return r.stale(uid, op);
+    };
+    volume.refreshing = None;
+    volume.refresh_retry.clear();
+    volume.renew_at = renew_at;
+}
+
+pub(super) fn refresh_failed(r: &mut Recording<'_>, op: OpId, uid: PodUid, id: &VolumeId, error: &OpError) {
+    let (now, timing) = (r.state.now, r.state.config.timing.clone());
+    let Some(pod) = r.pod(uid) else { return };
+    let Some(volume) = pod.volume_of(id).filter(|v| v.refreshing == Some(op)) else {
+        return r.stale(uid, op);
+    };
+    // The old content is intact (I6, D12): the phase stays, and the digest of what it shows is forgotten so that the
+    // refresh is due again.
+    volume.refreshing = None;
+    volume.content = crate::node::Digest::default();
+    let first = volume.refresh_retry.failures == 0;
+    volume.refresh_retry.fail(now, timing.volume_backoff_initial, timing.volume_backoff_max);
+    let frozen = volume.removed.is_some();
+    // Once per run of failures, and never for a volume that is going (D11).
+    if first && !frozen {
+        let message =
+            text(format_args!("MountVolume.SetUp failed for volume \"{}\" : {}", id.name, error.message));
+        r.tell(uid, true, "FailedMount", message, None);
+    }
+}
+
+/// Priority from which a pod is critical and spared by usage eviction (system-cluster-critical).
+const CRITICAL_PRIORITY: i32 = 2_000_000_000;
+
+pub(super) fn usage_reported(r: &mut Recording<'_>, uid: PodUid, of: &UsageOf, bytes: u64) {
+    let now = r.state.now;
+    let Some(pod) = r.pod(uid) else { return };
+    let known = match of {
+        UsageOf::Volume(id) => pod.volume_of(id).map(|v| v.usage = Some(bytes)).is_some(),
+        UsageOf::Container(id) => pod.container_of(id).map(|c| c.usage = Some(bytes)).is_some(),
+    };
+    if !known {
+        return r.unknown_instance(uid, "usage of something that is not there".into());
+    }
+    if !matches!(pod.lifecycle, Lifecycle::Active) || pod.pod.spec.priority >= CRITICAL_PRIORITY {
+        return;
+    }
+    let Some(message) = crate::allocate::limits::exceeded(pod) else { return };
+    super::spec::fail_with(pod, "Evicted", message.clone());
+    // One second of grace, as the kubelet gives for a local storage limit (kubelet-volumes §2.2).
+    super::spec::terminate(pod, TerminationCause::Evicted, now, now.after(crate::time::Nanos::secs(1)));
+    r.tell(uid, true, "Evicted", message, None);
+}

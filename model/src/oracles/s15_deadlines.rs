@@ -1,0 +1,171 @@
+//! S15: a stop's deadline only moves earlier (the kubelet's 2 s floor aside), and when it passes with the agent up the
+//! kill has been commanded (a stop handed to the runtime with that grace counts); sidecars stop after the mains that ever
+//! ran, within the same grace (B20, B24).
+
+use super::{Record, breach, violation};
+use crate::invariant::{Invariant, Violation};
+use crate::world_view::WorldView;
+use crate::world_view::container::{ContainerView, Life, Role};
+use crate::world_view::operations::Lane;
+use crate::world_view::pod::PodView;
+use nodefold_core::command::{Action, Command, Rule, Subject};
+use nodefold_core::event::Fact;
+use nodefold_core::ids::{ContainerId, PodUid};
+use nodefold_core::time::{Nanos, Time};
+use std::collections::BTreeSet;
+
+pub(super) fn judge(world: &WorldView, record: &Record<'_>, command: &Command, out: &mut Vec<Violation>) {
+    let Some(pod) = world.pods.get(&command.pod) else { return };
+    match &command.action {
+        Action::StopContainer { container, grace } => {
+            out.extend(moved_later(world, pod, record, command, container, *grace));
+            out.extend(sidecar_before_main(pod, record, command, container));
+        }
+        Action::KillContainer { container } => {
+            out.extend(sidecar_before_main(pod, record, command, container))
+        }
+        Action::MountVolume { .. }
+        | Action::UnmountVolume { .. }
+        | Action::RefreshVolume { .. }
+        | Action::PullImage { .. }
+        | Action::CreateSandbox { .. }
+        | Action::StopSandbox { .. }
+        | Action::RemoveSandbox { .. }
+        | Action::CreateContainer { .. }
+        | Action::StartContainer { .. }
+        | Action::RemoveContainer { .. }
+        | Action::ResizeContainer { .. }
+        | Action::ResizePod { .. }
+        | Action::RunHook { .. }
+        | Action::StartProbe { .. }
+        | Action::StopProbe { .. }
+        | Action::ObserveMounts
+        | Action::ObserveRuntime
+        | Action::PublishStatus { .. }
+        | Action::RecordEvent(_)
+        | Action::ReleasePod => {}
+    }
+}
+
+fn moved_later(
+    world: &WorldView,
+    pod: &PodView,
+    record: &Record<'_>,
+    command: &Command,
+    container: &ContainerId,
+    grace: Nanos,
+) -> Option<Violation> {
+    let view = pod.container(container).filter(|c| c.may_run())?;
+    let stop = view.stop.filter(|s| !s.killed)?;
+    let deadline = record.at.after(grace);
+    (deadline > stop.deadline && grace > world.minimum_grace).then(|| {
+        let explanation =
+            format!("the stop of container {container} is put off by {}", deadline.since(stop.deadline));
+        let subject = Some(Subject::Container(container.clone()));
+        breach(Invariant::S15, record, command.pod, subject, explanation, &[stop.index])
+    })
+}
+
+/// A pod's end stops its sidecars once no main that ever ran may still run, or once their time is over.
+fn sidecar_before_main(
+    pod: &PodView,
+    record: &Record<'_>,
+    command: &Command,
+    container: &ContainerId,
+) -> Option<Violation> {
+    let sidecar = pod.container(container)?;
+    if sidecar.role != Role::Sidecar || command.cause.rule != Rule::PodTerminating {
+        return None;
+    }
+    let time_is_over = |main: &ContainerView| {
+        pod.deadline.is_some_and(|(deadline, _)| deadline <= record.at)
+            || main.stop.is_some_and(|stop| stop.killed || stop.deadline <= record.at)
+    };
+    let main = pod
+        .containers
+        .iter()
+        .find(|c| c.role == Role::Main && c.may_run() && c.started.is_some() && !time_is_over(c))?;
+    let explanation = format!(
+        "sidecar {container} is stopped while main container {} is {}",
+        main.id,
+        main.life_in_words()
+    );
+    let subject = Some(Subject::Container(container.clone()));
+    Some(breach(Invariant::S15, record, command.pod, subject, explanation, &[main.proof()]))
+}
+
+/// Which containers of a pod a deadline is about.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Whose {
+    /// All but sidecars.
+    Mains,
+    /// Sidecars, which get the floor's worth of time after the mains were killed.
+    Sidecars,
+}
+
+/// Deadlines of deletions that are still to pass.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Deadlines {
+    due: BTreeSet<(Time, PodUid, Whose)>,
+    passed: Vec<(Time, PodUid, Whose)>,
+}
+
+impl Deadlines {
+    /// Takes deadlines in, and finds those that this fact's time passes: the commands it brings about must answer them.
+    pub(super) fn fact(&mut self, world: &WorldView, fact: &Fact, record: &Record<'_>) {
+        if matches!(fact, Fact::AgentStarted { .. }) {
+            // Time passed with the agent down; a new epoch hears of the deletion anew.
+            self.due.clear();
+        }
+        if let Fact::PodApplied(applied) = fact
+            && let Some((deadline, index)) = world.pods.get(&applied.uid).and_then(|p| p.deadline)
+            && index == record.index
+        {
+            self.due.insert((deadline, applied.uid, Whose::Mains));
+            self.due.insert((deadline.after(world.minimum_grace), applied.uid, Whose::Sidecars));
+        }
+        while let Some(first) = self.due.first().copied().filter(|(deadline, ..)| *deadline <= record.at) {
+            self.due.remove(&first);
+            self.passed.push(first);
+        }
+    }
+
+    /// Judges the deadlines that passed before the batch that ends here.
+    pub(super) fn settle(&mut self, world: &WorldView, at: Time, out: &mut Vec<Violation>) {
+        for (deadline, uid, whose) in std::mem::take(&mut self.passed) {
+            let Some(pod) = world.pods.get(&uid).filter(|_| world.runtime_unknown.is_none()) else {
+                continue;
+            };
+            let Some((_, told)) = pod.deadline else { continue };
+            for container in pod.containers.iter().filter(|c| concerns(whose, c)) {
+                let answered = container
+                    .stop
+                    .is_some_and(|stop| stop.killed || stop.deadline <= deadline.after(world.minimum_grace));
+                if !answered && stoppable(pod, container) {
+                    let explanation = format!(
+                        "container {} runs on past the pod's deadline, and neither a kill nor a stop that ends in time \
+                         was commanded",
+                        container.id
+                    );
+                    let evidence = [told, container.stop.map_or(container.proof(), |stop| stop.index)];
+                    let subject = Some(Subject::Container(container.id.clone()));
+                    out.push(violation(Invariant::S15, at, uid, subject, explanation, evidence));
+                }
+            }
+        }
+    }
+}
+
+fn concerns(whose: Whose, container: &ContainerView) -> bool {
+    match whose {
+        Whose::Mains => container.role != Role::Sidecar,
+        Whose::Sidecars => container.role == Role::Sidecar,
+    }
+}
+
+/// It runs, and no other operation on it has to end first (S12).
+fn stoppable(pod: &PodView, container: &ContainerView) -> bool {
+    let occupied =
+        pod.in_flight.iter().any(|o| !o.is_stop() && o.lane == Lane::Container(container.id.clone()));
+    container.life == Life::Running && !occupied
+}

@@ -1,0 +1,161 @@
+//! What an observation of the host proves. Presence proves presence. Absence proves absence only in a complete list
+//! that was read after the last command that could have made the thing (DESIGN §4 rule 3).
+
+use super::WorldView;
+use super::container::{ContainerView, Life};
+use super::facts;
+use super::operations::Lane;
+use super::pod::PodView;
+use super::volume::Host;
+use nodefold_core::event::{SeenContainer, SeenMount, SeenSandbox, SeenState};
+use nodefold_core::ids::{OpId, PodUid};
+use std::collections::{BTreeMap, BTreeSet};
+
+impl WorldView {
+    /// The record at which an observation was asked for. In a trace that never asks (an importer's), a list is as new
+    /// as the record that brings it; in one that does, an answer nobody waits for is of an older epoch: `None`.
+    fn asked_at(&mut self, op: OpId, index: usize) -> Option<usize> {
+        let asked = self.observing.iter().find(|(o, _)| *o == op).map(|(_, at)| *at);
+        self.observing.retain(|(o, _)| *o != op);
+        asked.or(if self.observes { None } else { Some(index) })
+    }
+
+    pub(super) fn mounts_observed(&mut self, op: OpId, mounts: &[SeenMount], index: usize) {
+        let asked = self.asked_at(op, index);
+        let mut seen: BTreeMap<PodUid, Vec<&SeenMount>> = BTreeMap::new();
+        for mount in mounts {
+            seen.entry(mount.pod).or_default().push(mount);
+        }
+        for (uid, mounts) in &seen {
+            let pod = self.pods.entry(*uid).or_insert_with(|| PodView::new(*uid));
+            for mount in mounts {
+                pod.volume_or_stub(&mount.volume, Host::FoundOnly, index).seen(index);
+            }
+        }
+        let Some(asked) = asked else { return };
+        let none = Vec::new();
+        for pod in self.pods.values_mut() {
+            let there = seen.get(&pod.uid).unwrap_or(&none);
+            for volume in &mut pod.volumes {
+                let newer = volume.commanded >= asked && volume.host_index != index;
+                let being_made = pod
+                    .in_flight
+                    .iter()
+                    .any(|o| o.verb == "mount" && o.lane == Lane::Volume(volume.id.clone()));
+                if !newer && !being_made && !there.iter().any(|m| m.volume == volume.id) {
+                    volume.missing(index);
+                }
+            }
+            pod.in_flight.retain(|o| o.verb != "unmount" || o.index > asked);
+        }
+        self.forget_all_that_is_over(index);
+    }
+
+    pub(super) fn runtime_observed(
+        &mut self,
+        op: OpId,
+        complete: bool,
+        sandboxes: &[SeenSandbox],
+        containers: &[SeenContainer],
+        index: usize,
+    ) {
+        let asked = self.asked_at(op, index);
+        let complete = complete && asked.is_some();
+        let asked = asked.unwrap_or(0);
+        if complete {
+            self.runtime_unknown = None;
+        }
+        for seen in containers {
+            self.container_seen(seen, index);
+        }
+        for pod in self.pods.values_mut() {
+            for sandbox in &mut pod.sandboxes {
+                let live =
+                    sandboxes.iter().any(|s| s.pod == pod.uid && s.attempt == sandbox.attempt && s.ready);
+                if complete && sandbox.index < asked && !live {
+                    sandbox.live = false;
+                    sandbox.index = index;
+                }
+            }
+        }
+        if complete {
+            let listed: BTreeSet<_> = containers.iter().map(|c| (c.pod, &c.container)).collect();
+            for pod in self.pods.values_mut() {
+                let in_flight = std::mem::take(&mut pod.in_flight);
+                for container in &mut pod.containers {
+                    // A create still in flight may bring it about after the list was read.
+                    let being_made = in_flight
+                        .iter()
+                        .any(|o| o.verb == "create" && o.lane == Lane::Container(container.id.clone()));
+                    let absent = container.commanded < asked && !listed.contains(&(pod.uid, &container.id));
+                    if absent && !being_made {
+                        container.unanswered = None;
+                        container.vanished(index);
+                    }
+                }
+                pod.in_flight = in_flight;
+                pod.in_flight.retain(|o| !matches!(o.verb, "create" | "start") || o.index > asked);
+            }
+            self.forget_all_that_is_over(index);
+        }
+    }
+
+    fn container_seen(&mut self, seen: &SeenContainer, index: usize) {
+        let live = !matches!(seen.state, SeenState::Exited(_));
+        if !self.pods.contains_key(&seen.pod) {
+            if !live {
+                return;
+            }
+            self.pods.insert(seen.pod, PodView::new(seen.pod));
+        }
+        let Some(pod) = self.pods.get_mut(&seen.pod) else { return };
+        if pod.container(&seen.container).is_none() {
+            pod.ran_before_trace = true;
+            let life = Life::Unknown;
+            pod.containers.push(ContainerView::new(seen.container.clone(), life, index));
+        }
+        match &seen.state {
+            SeenState::Created => {
+                if let Some(view) = pod.container_mut(&seen.container) {
+                    view.unanswered = None;
+                    // An older list must not take a running container back.
+                    if !matches!(view.life, Life::Running | Life::Starting) {
+                        view.turn(Life::Created, index);
+                    }
+                }
+            }
+            SeenState::Running { .. } => {
+                if let Some(view) = pod.container_mut(&seen.container) {
+                    view.unanswered = None;
+                }
+                facts::started(pod, &seen.container, index);
+            }
+            SeenState::Exited(exit) => {
+                if let Some(view) = pod.container_mut(&seen.container) {
+                    view.unanswered = None;
+                }
+                facts::exited(pod, &seen.container, exit, index);
+                let id = &seen.container;
+                pod.in_flight.retain(|o| !(o.is_stop() && o.lane == Lane::Container(id.clone())));
+            }
+            SeenState::Unknown => {
+                if let Some(view) = pod.container_mut(&seen.container) {
+                    view.unanswered = None;
+                    view.turn(Life::Unknown, index);
+                }
+            }
+        }
+    }
+
+    fn forget_all_that_is_over(&mut self, index: usize) {
+        let candidates: Vec<PodUid> = self
+            .pods
+            .values()
+            .filter(|p| p.left_source.is_some() || p.applied.is_none())
+            .map(|p| p.uid)
+            .collect();
+        for uid in candidates {
+            self.forget_if_over(uid, index);
+        }
+    }
+}

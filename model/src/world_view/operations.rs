@@ -1,0 +1,178 @@
+//! Operations in flight: which command still waits for the fact that completes it.
+
+use nodefold_core::command::{Action, Command, Subject};
+use nodefold_core::event::{Fact, Hook};
+use nodefold_core::ids::{ContainerId, OpId, VolumeId};
+use nodefold_core::time::Time;
+
+/// What an operation occupies. Within a lane there is one at a time (S12). Hooks are part of a start or a stop and have
+/// lanes of their own: a kill must be able to end a container whose preStop hangs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Lane {
+    /// A container.
+    Container(ContainerId),
+    /// A hook of a container.
+    Hook(ContainerId, Hook),
+    /// A volume.
+    Volume(VolumeId),
+    /// A sandbox.
+    Sandbox(u32),
+    /// The pod's cgroup.
+    PodResources,
+    /// The pod's status at the API. Latest wins, so writes may overtake each other.
+    Status,
+    /// The pod's final delete.
+    Release,
+}
+
+/// An operation in flight.
+#[derive(Clone, Debug)]
+pub struct InFlight {
+    /// Which.
+    pub op: OpId,
+    /// What it occupies.
+    pub lane: Lane,
+    /// Its verb.
+    pub verb: &'static str,
+    /// The command's record.
+    pub index: usize,
+    /// When it was commanded.
+    pub at: Time,
+    /// For a stop: when the runtime is to kill. For a kill: now.
+    pub deadline: Option<Time>,
+    /// It is a kill.
+    pub kill: bool,
+}
+
+impl Lane {
+    /// The lane of a command; none for what has no completion.
+    pub fn of(action: &Action) -> Option<Lane> {
+        match action {
+            Action::MountVolume { volume, .. }
+            | Action::UnmountVolume { volume, .. }
+            | Action::RefreshVolume { volume, .. } => Some(Lane::Volume(volume.clone())),
+            Action::PullImage { container, .. }
+            | Action::CreateContainer { container, .. }
+            | Action::StartContainer { container }
+            | Action::StopContainer { container, .. }
+            | Action::KillContainer { container }
+            | Action::RemoveContainer { container }
+            | Action::ResizeContainer { container, .. } => Some(Lane::Container(container.clone())),
+            Action::RunHook { container, hook, .. } => Some(Lane::Hook(container.clone(), *hook)),
+            Action::CreateSandbox { attempt, .. }
+            | Action::StopSandbox { attempt }
+            | Action::RemoveSandbox { attempt } => Some(Lane::Sandbox(*attempt)),
+            Action::ResizePod { .. } => Some(Lane::PodResources),
+            Action::PublishStatus { .. } => Some(Lane::Status),
+            Action::ReleasePod => Some(Lane::Release),
+            Action::StartProbe { .. }
+            | Action::StopProbe { .. }
+            | Action::ObserveMounts
+            | Action::ObserveRuntime
+            | Action::RecordEvent(_) => None,
+        }
+    }
+
+    /// As the subject of a violation.
+    pub fn subject(&self) -> Subject {
+        match self {
+            Lane::Container(id) | Lane::Hook(id, _) => Subject::Container(id.clone()),
+            Lane::Volume(id) => Subject::Volume(id.clone()),
+            Lane::Sandbox(attempt) => Subject::Sandbox(*attempt),
+            Lane::PodResources | Lane::Status | Lane::Release => Subject::Pod,
+        }
+    }
+}
+
+impl InFlight {
+    /// The operation that a command begins.
+    pub fn begun_by(command: &Command, at: Time, index: usize) -> Option<InFlight> {
+        let lane = Lane::of(&command.action)?;
+        let kill = matches!(command.action, Action::KillContainer { .. });
+        let deadline = match &command.action {
+            Action::StopContainer { grace, .. } => Some(at.after(*grace)),
+            Action::KillContainer { .. } => Some(at),
+            Action::MountVolume { .. }
+            | Action::UnmountVolume { .. }
+            | Action::RefreshVolume { .. }
+            | Action::PullImage { .. }
+            | Action::CreateSandbox { .. }
+            | Action::StopSandbox { .. }
+            | Action::RemoveSandbox { .. }
+            | Action::CreateContainer { .. }
+            | Action::StartContainer { .. }
+            | Action::RemoveContainer { .. }
+            | Action::ResizeContainer { .. }
+            | Action::ResizePod { .. }
+            | Action::RunHook { .. }
+            | Action::StartProbe { .. }
+            | Action::StopProbe { .. }
+            | Action::ObserveMounts
+            | Action::ObserveRuntime
+            | Action::PublishStatus { .. }
+            | Action::RecordEvent(_)
+            | Action::ReleasePod => None,
+        };
+        Some(InFlight { op: command.op, lane, verb: command.action.verb(), index, at, deadline, kill })
+    }
+
+    /// A stop or a kill.
+    pub fn is_stop(&self) -> bool {
+        self.deadline.is_some()
+    }
+
+    /// Whether `fact` completes it. An exit completes a container's stop or kill, a sandbox's end its stop, whatever
+    /// brought them about.
+    pub fn completed_by(&self, fact: &Fact) -> bool {
+        match fact {
+            Fact::ContainerExited { container, .. } => {
+                self.is_stop() && matches!(&self.lane, Lane::Container(id) if id == container)
+            }
+            Fact::SandboxStopped { attempt, .. } => {
+                self.verb == "stop-sandbox" && self.lane == Lane::Sandbox(*attempt)
+            }
+            Fact::VolumeMounted { op, .. }
+            | Fact::VolumeMountFailed { op, .. }
+            | Fact::VolumeUnmounted { op, .. }
+            | Fact::VolumeUnmountFailed { op, .. }
+            | Fact::VolumeRefreshed { op, .. }
+            | Fact::VolumeRefreshFailed { op, .. }
+            | Fact::ImagePulled { op, .. }
+            | Fact::ImagePullFailed { op, .. }
+            | Fact::SandboxReady { op, .. }
+            | Fact::SandboxFailed { op, .. }
+            | Fact::SandboxStopFailed { op, .. }
+            | Fact::SandboxRemoved { op, .. }
+            | Fact::SandboxRemoveFailed { op, .. }
+            | Fact::ContainerCreated { op, .. }
+            | Fact::ContainerCreateFailed { op, .. }
+            | Fact::ContainerStarted { op, .. }
+            | Fact::ContainerStartFailed { op, .. }
+            | Fact::ContainerStopFailed { op, .. }
+            | Fact::ContainerRemoved { op, .. }
+            | Fact::ContainerRemoveFailed { op, .. }
+            | Fact::ContainerResized { op, .. }
+            | Fact::ContainerResizeFailed { op, .. }
+            | Fact::PodResized { op, .. }
+            | Fact::PodResizeFailed { op, .. }
+            | Fact::HookDone { op, .. }
+            | Fact::StatusWritten { op, .. }
+            | Fact::StatusWriteFailed { op, .. }
+            | Fact::ReleaseFailed { op, .. } => *op == self.op,
+            Fact::PodRemoved { .. } => matches!(self.lane, Lane::Release | Lane::Status),
+            Fact::Tick
+            | Fact::PodApplied(_)
+            | Fact::SourceReady { .. }
+            | Fact::ObjectSeen { .. }
+            | Fact::ObjectGone { .. }
+            | Fact::NodeChanged(_)
+            | Fact::ReadinessGate { .. }
+            | Fact::UsageReported { .. }
+            | Fact::ProbeResult { .. }
+            | Fact::AgentStarted { .. }
+            | Fact::MountsObserved { .. }
+            | Fact::RuntimeObserved { .. }
+            | Fact::ObserveFailed { .. } => false,
+        }
+    }
+}
