@@ -1,5 +1,7 @@
 //! Where facts are made durable before their commands are executed, and what an agent's restart folds again.
 
+use nodefold_api::ApiEvent;
+use nodefold_core::command::Command;
 use nodefold_core::event::Event;
 use nodefold_core::{Commands, Config, Node};
 
@@ -8,14 +10,18 @@ use nodefold_core::{Commands, Config, Node};
 #[error("the journal can't be used: {0}")]
 pub struct LogError(pub String);
 
-/// A log of facts.
+/// A log of facts, and of requests to the API beside them.
 pub trait FactLog {
-    /// Makes a fact durable.
-    fn append(&mut self, event: &Event) -> Result<(), LogError>;
-    /// Folds what is there, as a restarted agent does.
+    /// Makes a fact durable. `before` is the node as it is without it.
+    fn fact(&mut self, event: &Event, before: &mut Node) -> Result<(), LogError>;
+    /// Notes the commands that the fact made due.
+    fn commands_given(&mut self, commands: &[Command]);
+    /// Keeps a request to the API; durable with the next fact.
+    fn request(&mut self, event: &ApiEvent) -> Result<(), LogError>;
+    /// The agent died. Folds what is durable, as the next agent does.
     fn recover(&mut self) -> Result<Node, LogError>;
-    /// No more facts will come.
-    fn close(&mut self) -> Result<(), LogError>;
+    /// The clean end. `node` is as it is after everything.
+    fn close(&mut self, node: &mut Node) -> Result<(), LogError>;
 }
 
 /// A log in memory: the simulated disk of a run without a journal.
@@ -32,8 +38,14 @@ impl InMemory {
 }
 
 impl FactLog for InMemory {
-    fn append(&mut self, event: &Event) -> Result<(), LogError> {
+    fn fact(&mut self, event: &Event, _before: &mut Node) -> Result<(), LogError> {
         self.events.push(event.clone());
+        Ok(())
+    }
+
+    fn commands_given(&mut self, _commands: &[Command]) {}
+
+    fn request(&mut self, _event: &ApiEvent) -> Result<(), LogError> {
         Ok(())
     }
 
@@ -47,7 +59,7 @@ impl FactLog for InMemory {
         Ok(node)
     }
 
-    fn close(&mut self) -> Result<(), LogError> {
+    fn close(&mut self, _node: &mut Node) -> Result<(), LogError> {
         Ok(())
     }
 }

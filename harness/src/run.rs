@@ -108,9 +108,9 @@ pub fn run(scenario: &Scenario, options: RunOptions, observer: &mut dyn Observer
     let config = node_config(scenario);
     let log = options.log.unwrap_or_else(|| Box::new(InMemory::new(config.clone())));
     let mut run = Run {
+        story: Story::new(observer, &config),
         world: World::new(Node::new(config), &scenario.node, log),
         chooser: options.chooser.unwrap_or_else(|| Box::new(Earliest)),
-        story: Story::new(observer),
         last: None,
     };
     let (name, about) = (scenario.name.clone(), scenario.about.clone());

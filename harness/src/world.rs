@@ -29,7 +29,7 @@ use agent::Agent;
 use images::Images;
 use inflight::{InFlight, Phase};
 use mounts::MountTable;
-use nodefold_api::{Request, Response};
+use nodefold_api::{ApiEvent, Request, Response};
 use nodefold_core::config::NodeFacts;
 use nodefold_core::event::{Event, Fact};
 use nodefold_core::ids::{ContainerId, Name, PodUid, Source};
@@ -336,7 +336,9 @@ impl World {
 
     /// A client's or the node's request to the API server, as it is now.
     pub fn request(&mut self, user: &str, what: String, request: Request) -> Result<Response, WorldError> {
-        let (response, stirred) = self.server.request(self.now, user, request, self.agent.is_alive());
+        let event = ApiEvent { at: self.now, request, user: user.into() };
+        self.agent.keep_request(&event)?;
+        let (response, stirred) = self.server.request(&event, self.agent.is_alive());
         self.name_pods();
         for object in stirred.objects {
             self.pending.entry(Choice::ObjectReported(object)).or_insert(self.now.after(latency::WATCH));

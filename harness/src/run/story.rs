@@ -4,6 +4,7 @@
 use super::Counts;
 use crate::record::{Observer, Record};
 use crate::scenario::PodRef;
+use nodefold_core::Config;
 use nodefold_core::command::{Action, TraceEntry};
 use nodefold_core::ids::{ContainerId, Name, PodUid};
 use nodefold_core::time::Time;
@@ -66,10 +67,10 @@ pub struct Story<'o> {
 
 impl<'o> Story<'o> {
     /// A story that has not begun.
-    pub fn new(observer: &'o mut dyn Observer) -> Story<'o> {
+    pub fn new(observer: &'o mut dyn Observer, config: &Config) -> Story<'o> {
         Story {
             observer,
-            oracles: Oracles::new(),
+            oracles: Oracles::new(config),
             names: BTreeMap::new(),
             commands: Vec::new(),
             commands_at_mark: 0,
@@ -141,7 +142,8 @@ impl<'o> Story<'o> {
     }
 
     fn judge(&mut self, at: Time, entry: &TraceEntry) {
-        for violation in self.oracles.observe(entry) {
+        self.oracles.observe(entry);
+        for violation in self.oracles.take_violations() {
             let violation = violation.to_string();
             self.observer.record(&Record::InvariantBroken { at, violation: violation.clone() });
             self.violations.push(violation);

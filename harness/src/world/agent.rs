@@ -3,7 +3,9 @@
 
 use crate::log::{FactLog, LogError};
 use crate::record::Record;
+use nodefold_api::ApiEvent;
 use nodefold_core::command::Command;
+use nodefold_core::context::Why;
 use nodefold_core::event::{Event, Fact};
 use nodefold_core::time::Time;
 use nodefold_core::{Commands, Digest, Node};
@@ -57,13 +59,16 @@ impl Agent {
     }
 
     /// The node's deadlines that stand for work: all but recurring housekeeping.
-    pub fn work_due(&self) -> Option<(Time, String)> {
-        self.next_deadline().map(|due| (due, String::new()))
+    pub fn work_due(&self) -> Option<(Time, Why)> {
+        if !self.alive {
+            return None;
+        }
+        self.node.deadlines().filter(|(_, _, why)| !why.is_housekeeping()).map(|(at, _, why)| (at, why)).next()
     }
 
-    /// Makes a fact durable, folds it in, and gives the commands that it made due (S: write-ahead, DESIGN §8).
+    /// Makes a fact durable, folds it in, and gives the commands that it made due (write-ahead, DESIGN §8).
     pub fn fold(&mut self, event: Event, records: &mut Vec<Record>) -> Result<Vec<Command>, LogError> {
-        self.log.append(&event)?;
+        self.log.fact(&event, &mut self.node)?;
         self.facts += 1;
         self.out.clear();
         self.node.apply(&event, &mut self.out);
@@ -71,8 +76,14 @@ impl Agent {
         records.push(Record::Fact { seq: self.node.event_count().0, event });
         records.extend(self.out.transitions.drain(..).map(|transition| Record::Transition { at, transition }));
         let commands = std::mem::take(&mut self.out.commands);
+        self.log.commands_given(&commands);
         records.extend(commands.iter().map(|command| Record::Command { at, command: command.clone() }));
         Ok(commands)
+    }
+
+    /// Keeps a request to the API beside the facts.
+    pub fn keep_request(&mut self, event: &ApiEvent) -> Result<(), LogError> {
+        self.log.request(event)
     }
 
     /// Dies.
@@ -95,6 +106,6 @@ impl Agent {
 
     /// Ends cleanly: the log is complete.
     pub fn close(&mut self) -> Result<(), LogError> {
-        self.log.close()
+        self.log.close(&mut self.node)
     }
 }

@@ -3,7 +3,7 @@
 
 use super::latency;
 use crate::scenario::PodRef;
-use nodefold_api::{Api, ApiConfig, ApiEvent, Change, ChangeType, Request, Response};
+use nodefold_api::{Api, ApiConfig, ApiEvent, Change, ChangeType, Response};
 use nodefold_core::codec;
 use nodefold_core::config::FeatureGates;
 use nodefold_core::event::{Fact, ObjectVersion};
@@ -79,9 +79,9 @@ impl Server {
     }
 
     /// Handles a request and gives what it stirred up on the watches.
-    pub fn request(&mut self, at: Time, user: &str, request: Request, agent_listens: bool) -> (Response, Stirred) {
-        let response = self.api.apply(&ApiEvent { at, request, user: user.into() });
-        let stirred = self.stir(at, agent_listens);
+    pub fn request(&mut self, event: &ApiEvent, agent_listens: bool) -> (Response, Stirred) {
+        let response = self.api.apply(event);
+        let stirred = self.stir(event.at, agent_listens);
         (response, stirred)
     }
 
