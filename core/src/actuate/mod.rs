@@ -35,7 +35,12 @@ pub(crate) fn actuate(pod: &mut PodState, ctx: &mut Context<'_>) {
     match pod.lifecycle {
         Lifecycle::Waiting | Lifecycle::Active => {}
         Lifecycle::Terminating(_) => terminate::drive(pod, ctx),
-        Lifecycle::Terminated => {}
+        // A late sight of something that runs doesn't move the pod back (B2), but it goes.
+        Lifecycle::Terminated => {
+            if !pod.has_instances() {
+                sandbox::stop_all(pod, ctx);
+            }
+        }
     }
     kill_surplus(pod, ctx);
     stop::drive_all(pod, ctx);

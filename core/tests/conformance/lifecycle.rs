@@ -195,6 +195,7 @@ fn late_sight_of_a_terminated_pod() {
         assert_eq!((bench.state(UID).label(), bench.phase(UID)), ("Terminated", "Succeeded"));
         let running = SeenState::Running { started_at: bench.now };
         bench.host.containers.insert((UID, id("c0", 7)), running);
+        bench.host.sandboxes.insert((UID, 0), true);
         bench.hold(verb("release"));
         bench.hold(verb("kill"));
         bench.restart_agent();
@@ -212,6 +213,7 @@ fn late_sight_of_a_terminated_pod() {
         assert_eq!(forgotten(&bench, UID), and_deleted);
         if !and_deleted {
             assert_eq!(bench.phase(UID), "Succeeded");
+            assert_eq!(bench.host.sandboxes.get(&(UID, 0)), Some(&false), "its sandbox is stopped again");
         }
     }
 }
