@@ -5,10 +5,12 @@
 use crate::kit::*;
 use nodefold_core::command::Action;
 use nodefold_core::event::SeenState;
-use nodefold_core::ids::{PodUid, Source};
+use nodefold_core::ids::{PodUid, Source, VolumeId};
 use nodefold_core::resources::{QosClass, ResourceList, ResourceName, Resources};
 use nodefold_core::rules::increases;
-use nodefold_core::spec::{Container, Pod, PodSpec, RestartPolicy};
+use nodefold_core::spec::{
+    Container, Medium, Pod, PodSpec, RestartPolicy, Volume, VolumeMount, VolumeSource,
+};
 use nodefold_core::status::{Condition, ConditionKind};
 use nodefold_core::time::Nanos;
 use nodefold_core::{Config, Fact};
@@ -371,20 +373,40 @@ fn readmitted() {
     assert_eq!(bench.count(0, "stop"), 0);
 }
 
-/// 23: it runs, but no memory of it is left.
+/// 23: it runs, but no memory of it is left. Whatever the agent hears of first, it is taken over and runs on.
 fn found_running() {
-    let first = one(1, requests(1000, GI));
-    let mut bench = Bench::started(node());
-    bench.host.sandboxes.insert((UID, 0), true);
-    let running = SeenState::Running { started_at: bench.now };
-    bench.host.containers.insert((UID, id("c0", 0)), running);
-    bench.run();
-    bench.pod(&first);
-    bench.sources_ready();
-    bench.run();
-    assert_eq!(bench.node.allocated(UID).expect("allocated").spec, first.spec);
-    // What its cgroup has is not known: one extra idempotent update (§1.9), and nothing else.
-    assert_eq!(bench.deeds(0), ["resize-pod"], "it runs on");
+    let base = one(1, requests(1000, GI));
+    let mut spec = (*base.spec).clone();
+    let source = VolumeSource::EmptyDir { medium: Medium::Disk, size_limit: None };
+    spec.volumes.push(Arc::new(Volume { name: name("v"), source, rest: Default::default() }));
+    let mount_path = name("/v");
+    let mount = VolumeMount { name: name("v"), mount_path, read_only: false, rest: Default::default() };
+    change(&mut spec, "c0", |c| c.mounts.push(mount));
+    let first = Pod { spec: Arc::new(spec), ..base };
+    for pod_heard_first in [false, true] {
+        let mut bench = Bench::started(node());
+        bench.host.sandboxes.insert((UID, 0), true);
+        let running = SeenState::Running { started_at: bench.now };
+        bench.host.containers.insert((UID, id("c0", 3)), running);
+        // The third life of that name.
+        bench.host.mounts.insert((UID, VolumeId { name: name("v"), generation: 2 }));
+        if pod_heard_first {
+            bench.pod(&first);
+            bench.sources_ready();
+            assert!(bench.node.allocated(UID).is_none(), "not before the host was looked at");
+            bench.run();
+        } else {
+            bench.run();
+            bench.pod(&first);
+            bench.sources_ready();
+            bench.run();
+        }
+        assert_eq!(bench.node.allocated(UID).expect("allocated").spec, first.spec);
+        // What its cgroup has is not known: one extra idempotent update (§1.9), and nothing else.
+        assert_eq!(bench.deeds(0), ["resize-pod"], "it runs on");
+        assert_eq!(bench.count(0, "unmount"), 0);
+        assert_eq!(bench.instance(UID, "c0").attempt, 3);
+    }
 }
 
 // --- order -----------------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ use nodefold_core::config::{FeatureGates, NodeFacts};
 use nodefold_core::event::{ErrorClass, Exit, OpError, ProbeKind, SeenContainer, SeenMount, SeenSandbox, SeenState};
 use nodefold_core::ids::{ContainerId, Name, OpId, PodUid, Source, VolumeId};
 use nodefold_core::resources::{QosClass, ResourceList, ResourceName, Resources};
-use nodefold_core::spec::{Blob, Container, Deletion, Pod, PodSpec, PullPolicy, RestartPolicy};
+use nodefold_core::spec::{Container, Deletion, Pod, PodSpec, RestartPolicy};
 use nodefold_core::state::PodState;
 use nodefold_core::status::{Condition, ConditionKind, ContainerStatus, PodStatus};
 use nodefold_core::time::{Nanos, Time};
@@ -58,23 +58,7 @@ pub fn amounts(cpu: u64, memory: u64) -> ResourceList {
 }
 
 pub fn container(called: &str) -> Container {
-    Container {
-        name: name(called),
-        image: name("image"),
-        pull_policy: PullPolicy::IfNotPresent,
-        restart_policy: None,
-        restart_rules: Vec::new(),
-        resources: Resources::default(),
-        resize_restarts: Vec::new(),
-        mounts: Vec::new(),
-        restart_on_mount_change: false,
-        startup_probe: None,
-        liveness_probe: None,
-        readiness_probe: None,
-        post_start: false,
-        pre_stop: false,
-        rest: Blob::default(),
-    }
+    Container { image: name("image"), ..Container::unknown(name(called)) }
 }
 
 pub fn sidecar(called: &str) -> Container {

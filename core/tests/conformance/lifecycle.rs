@@ -135,6 +135,7 @@ fn ended_before_it_was_seen() {
         bench.sources_ready();
         bench.run();
         assert_eq!((bench.phase(UID), bench.deeds(0)), ("Succeeded", vec![]));
+        assert_eq!(bench.count(0, "status"), 0, "how its containers ended is known only to the API (B28)");
     }
     // It still runs: the whole way of an end, and the phase stands.
     let mut bench = Bench::started(config());
@@ -171,18 +172,20 @@ fn orphan() {
     bench.host.sandboxes.insert((UID, 0), true);
     let running = SeenState::Running { started_at: bench.now };
     bench.host.containers.insert((UID, id("c0", 0)), running);
+    bench.host.mounts.insert((UID, VolumeId { name: name("v"), generation: 2 }));
     bench.run();
     assert_eq!(bench.deeds(0), Vec::<String>::new(), "somebody may still name it");
     bench.hold(verb("stop"));
     bench.sources_ready();
     bench.run();
+    assert_eq!(bench.count(0, "unmount"), 0, "it may hold what is mounted (S1)");
     assert_eq!(termination(&bench, UID), (1, TerminationCause::Orphan));
     assert_eq!(grace_of_stop(&bench, 0), [2], "TERM, with the floor of a container's stop");
     bench.let_go();
     bench.run();
     assert_eq!(bench.deeds(0), ["stop c0", "stop-sandbox"], "nothing of it is ever started");
     assert!(forgotten(&bench, UID), "then forgotten");
-    assert!(bench.host.sandboxes.is_empty(), "with its sandbox");
+    assert!(bench.host.sandboxes.is_empty() && bench.host.mounts.is_empty(), "with all that it had");
 }
 
 /// 90
