@@ -1,13 +1,13 @@
 //! POST: a new object, with what the API server gives it.
 
 use crate::response::{Response, Status};
-use crate::update::{decoded_pod, drop_gated_fields, store_string_data};
+use crate::update::{decodable, defaulted_pod, drop_gated_fields};
 use crate::validate::{self, Errors};
 use crate::view::{at, spec_list, text};
 use crate::{Api, CLUSTER_SCOPED, key};
 use nodefold_core::ids::PodUid;
 use nodefold_core::time::Time;
-use nodefold_k8s::{qos_class, time};
+use nodefold_k8s::{default_object, qos_class, time};
 use serde_json::{Value, json};
 
 pub(crate) fn create(api: &mut Api, now: Time, object: &Value, uid: PodUid) -> Result<Response, Status> {
@@ -15,6 +15,7 @@ pub(crate) fn create(api: &mut Api, now: Time, object: &Value, uid: PodUid) -> R
     if kind.is_empty() || !object.is_object() {
         return Err(Status::bad_request("the object has no kind: give apiVersion and kind"));
     }
+    decodable(object, &kind)?;
     let mut object = object.clone();
     identify(&mut object, &kind, now, uid)?;
     let metadata = at(&object, "metadata");
@@ -29,11 +30,11 @@ pub(crate) fn create(api: &mut Api, now: Time, object: &Value, uid: PodUid) -> R
         if !api.config.gates.dynamic_volumes {
             drop_gated_fields(&mut object, &Value::Null);
         }
-        object = decoded_pod(object)?;
+        object = defaulted_pod(object)?;
         begin_pod(&mut object, &api.config.node_name);
         validate::create(&object, &mut errors);
     } else {
-        store_string_data(&mut object);
+        default_object(&mut object);
         validate::other(&object, &mut errors);
     }
     match errors.into_causes() {

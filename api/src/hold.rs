@@ -1,8 +1,9 @@
 //! Names that are still in flight (api-side C5, W5; its §6.3 question 5).
 //!
-//! Status is asynchronous: a container added, removed and added again as another one before any status was written
-//! would pass the check against status, while the node may run the first one already. So a removed name is held
-//! until the node has seen the generation that removed it; from then on its status speaks for itself.
+//! Status is asynchronous: a container added, removed and added again as another one before any status was
+//! written would pass the check against status, while the node may run the first one already. So a removed
+//! name is held until the node has seen the generation that removed it; from then on its status speaks for
+//! itself.
 
 use nodefold_core::ids::Name;
 use std::collections::BTreeMap;

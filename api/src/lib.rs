@@ -1,9 +1,11 @@
-//! The API server's side of a node's lifecycle: stored pods and their last published status, `/dynamic`, `/resize`,
-//! `/ephemeralcontainers` and ordinary updates with their validation, graceful deletion, the node's status writes.
+//! The API server's side of a node's lifecycle: stored pods and their last published status, `/dynamic`,
+//! `/resize`, `/ephemeralcontainers` and ordinary updates with their validation, graceful deletion, the
+//! node's status writes.
 //!
-//! [`Api`] is a reducer like the node's: whole Kubernetes objects in and out, and no clock, randomness or I/O. UIDs
-//! and times come with the [`ApiEvent`], so that the same events make the same objects and the same digest. It is
-//! apart from the node because the races live between the two: the node sees specs late, this side sees status late.
+//! [`Api`] is a reducer like the node's: whole Kubernetes objects in and out, and no clock, randomness or
+//! I/O. UIDs and times come with the [`ApiEvent`], so that the same events make the same objects and the same
+//! digest. It is apart from the node because the races live between the two: the node sees specs late, this
+//! side sees status late.
 //!
 //! ```
 //! use nodefold_api::{Api, ApiConfig, ApiEvent, Body, Request};
@@ -15,7 +17,8 @@
 //! let object = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"},
 //!     "spec": {"containers": [{"name": "app", "image": "busybox:1"}]}});
 //! assert!(ask(Request::Create { object, uid: PodUid(1) }).is_ok());
-//! let body = Body::StrategicMerge(json!({"spec": {"containers": [{"name": "tool", "image": "busybox:1"}]}}));
+//! let tool = json!({"name": "tool", "image": "busybox:1"});
+//! let body = Body::StrategicMerge(json!({"spec": {"containers": [tool]}}));
 //! let refused = ask(Request::Dynamic { namespace: "default".into(), name: "web".into(), body });
 //! assert_eq!(refused.causes()[0].field, "spec.containers", "the pod isn't Running yet");
 //! ```
@@ -25,6 +28,7 @@ mod hold;
 mod lifecycle;
 mod request;
 mod response;
+mod seal;
 mod status;
 mod store;
 mod update;
@@ -48,7 +52,8 @@ use store::{Key, Store};
 pub struct ApiConfig {
     /// The two KEPs' gates at first; `Request::NodeGates` changes them.
     pub gates: FeatureGates,
-    /// The node that a pod created without `spec.nodeName` is bound to at once, in a scheduler's stead. Empty: none.
+    /// The node that a pod created without `spec.nodeName` is bound to at once, in a scheduler's stead.
+    /// Empty: none.
     pub node_name: Name,
     /// Gate `InPlacePodLevelResourcesVerticalScaling` (api-side M13).
     pub pod_level_resize: bool,
@@ -114,8 +119,8 @@ impl Api {
         answer.unwrap_or_else(Response::Rejected)
     }
 
-    /// What happened after this version of the store, oldest first. A watch that starts from a list asks from the
-    /// version that the list was taken at.
+    /// What happened after this version of the store, oldest first. A watch that starts from a list asks from
+    /// the version that the list was taken at.
     pub fn watch_from(&self, resource_version: u64) -> Result<impl Iterator<Item = &Change>, Expired> {
         self.store.changes_after(resource_version)
     }

@@ -1,5 +1,6 @@
-//! Deletion. A pod is first only marked: it gets a deadline, the node ends it and releases it. A repeated delete can
-//! shorten the deadline, never lengthen it. A grace period of 0 removes the object at once, finalizers permitting.
+//! Deletion. A pod is first only marked: it gets a deadline, the node ends it and releases it. A repeated
+//! delete can shorten the deadline, never lengthen it. A grace period of 0 removes the object at once,
+//! finalizers permitting.
 
 use crate::Api;
 use crate::hold::Holds;
@@ -46,7 +47,8 @@ pub(crate) fn grace_seconds(object: &Value) -> Option<u64> {
     at(at(object, "metadata"), "deletionGracePeriodSeconds").as_u64()
 }
 
-/// How long a pod gets: what was asked, else what its spec says; nothing if no node has to do anything for it.
+/// How long a pod gets: what was asked, else what its spec says; nothing if no node has to do anything for
+/// it.
 fn pod_grace_seconds(pod: &Value, asked: Option<u64>) -> u64 {
     let spec = at(pod, "spec");
     let unbound = text(spec, "nodeName").is_empty();
@@ -55,7 +57,8 @@ fn pod_grace_seconds(pod: &Value, asked: Option<u64>) -> u64 {
     }
     // A negative period in the spec means the shortest.
     let own = at(spec, "terminationGracePeriodSeconds").as_i64().map(|own| u64::try_from(own).unwrap_or(1));
-    asked.or(own).unwrap_or(0)
+    // The field is an int64.
+    asked.or(own).unwrap_or(0).min(i64::MAX.unsigned_abs())
 }
 
 fn begin(object: &mut Value, now: Time, grace: u64) {

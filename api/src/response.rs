@@ -160,7 +160,8 @@ impl Status {
         if !causes.is_empty() {
             details.insert("causes".to_owned(), Value::Array(causes));
         }
-        json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": self.message,
+        json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+            "message": self.message,
             "reason": self.reason.as_str(), "details": details, "code": self.code})
     }
 

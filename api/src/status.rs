@@ -80,10 +80,11 @@ fn immutable(old: &Value, new: &Value, errors: &mut Errors) {
     }
 }
 
-/// S41: a main container that has ended doesn't come back, unless its restart policy or another definition brings it.
+/// S41: a main container that has ended doesn't come back, unless its restart policy or another definition
+/// brings it.
 ///
-/// A removed one never does, once the node has carried the removal out. Until then (not seen yet, or Deferred) it is
-/// still allocated and restarts like any other.
+/// A removed one never does, once the node has carried the removal out. Until then (not seen yet, or
+/// Deferred) it is still allocated and restarts like any other.
 fn terminated_stay(old: &Value, status: &Value, removal_seen: impl Fn(&str) -> bool, errors: &mut Errors) {
     let spec = at(old, "spec");
     for (i, new) in list(status, "containerStatuses").iter().enumerate() {
@@ -128,8 +129,8 @@ fn restarts(spec: &Value, container: &Value, exit_code: i64) -> bool {
     }
 }
 
-/// The status tells of an instance of another definition: what replaces an image, a mount or an amount is a restart
-/// that the change asked for, whatever the policy.
+/// The status tells of an instance of another definition: what replaces an image, a mount or an amount is a
+/// restart that the change asked for, whatever the policy.
 fn is_redefined(before: &Value, after: &Value) -> bool {
     ["image", "volumeMounts", "resources", "allocatedResources"].iter().any(|f| at(before, f) != at(after, f))
 }

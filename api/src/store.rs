@@ -3,6 +3,7 @@
 //! Owns resourceVersions. Knows no rule about what may change.
 
 use crate::hold::Holds;
+use crate::seal;
 use nodefold_core::codec;
 use nodefold_core::ids::Name;
 use nodefold_core::node::Digest;
@@ -147,7 +148,9 @@ impl Entry {
     fn digest(&self, key: &Key) -> Digest {
         *self.digest.get_or_init(|| {
             let Key { kind, namespace, name } = key;
-            codec::hash(&(&**kind, &**namespace, &**name, canonical(&self.object), self.holds.parts()))
+            let object =
+                if &**kind == "Secret" { seal::open_part(&self.object) } else { canonical(&self.object) };
+            codec::hash(&(&**kind, &**namespace, &**name, object, self.holds.parts()))
         })
     }
 }

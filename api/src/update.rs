@@ -7,10 +7,8 @@ use crate::store::Key;
 use crate::validate::{self, Errors, Review};
 use crate::view::{at, generation, is_deleting, list, name, named, only_in, spec_list, text};
 use crate::{Api, Body, key, lifecycle};
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use nodefold_k8s::default_pod;
 use nodefold_k8s::merge::strategic_merge_pod;
+use nodefold_k8s::{FieldProblem, check_fields, check_patch_fields, default_object, default_pod};
 use serde_json::{Value, json};
 
 /// Where a change of a pod is asked for.
@@ -35,10 +33,11 @@ pub(crate) fn put(api: &mut Api, object: &Value) -> Result<Response, Status> {
     let key = key(kind, namespace, name);
     let Some(entry) = api.store.get(&key) else { return Err(Status::not_found(kind, name)) };
     let (old, holds) = (entry.object.clone(), entry.holds.clone());
+    decodable(object, kind)?;
     let mut new = object.clone();
     same_identity(&key, &old, &new)?;
     keep_identity(&old, &mut new);
-    store_string_data(&mut new);
+    default_object(&mut new);
     let mut errors = Errors::default();
     validate::update_other(&old, &new, &mut errors);
     refuse(&key, errors)?;
@@ -61,8 +60,12 @@ pub(crate) fn pod(
     let Some(entry) = api.store.get(&key) else { return Err(Status::not_found("Pod", name)) };
     let old = entry.object.clone();
     let mut new = match body {
-        Body::Full(whole) => whole.clone(),
+        Body::Full(whole) => {
+            decodable(whole, "Pod")?;
+            whole.clone()
+        }
         Body::StrategicMerge(patch) => {
+            strictly(check_patch_fields(patch, "Pod"), "Pod")?;
             strategic_merge_pod(&old, patch).map_err(|error| match error.http_code() {
                 422 => Status::unprocessable(error.to_string()),
                 _ => Status::bad_request(error.to_string()),
@@ -79,7 +82,7 @@ pub(crate) fn pod(
     if !gates.dynamic_volumes {
         drop_gated_fields(&mut new, &old);
     }
-    let mut new = decoded_pod(new)?;
+    let mut new = defaulted_pod(new)?;
     match endpoint {
         Endpoint::Main | Endpoint::Dynamic => {}
         Endpoint::Resize => new = with_resources_of(&old, &new),
@@ -138,7 +141,8 @@ fn same_identity(key: &Key, old: &Value, new: &Value) -> Result<(), Status> {
     Ok(())
 }
 
-/// Stage 8: what only the server writes is the stored object's. Times that the body states are left for M14 to judge.
+/// Stage 8: what only the server writes is the stored object's. Times that the body states are left for M14
+/// to judge.
 fn keep_identity(old: &Value, new: &mut Value) {
     for field in ["apiVersion", "kind"] {
         new[field] = at(old, field).clone();
@@ -157,8 +161,28 @@ fn keep_identity(old: &Value, new: &mut Value) {
     }
 }
 
-/// What decoding makes of a pod: defaulted, and refused if it has no containers to speak of.
-pub(crate) fn decoded_pod(mut pod: Value) -> Result<Value, Status> {
+/// Strict decoding (`fieldValidation=Strict`): no unknown fields, no wrong types. Kinds that no rule looks
+/// into are stored as they are.
+pub(crate) fn decodable(object: &Value, kind: &str) -> Result<(), Status> {
+    match kind {
+        "Pod" | "Secret" | "ConfigMap" => strictly(check_fields(object, kind), kind),
+        _ => Ok(()),
+    }
+}
+
+fn strictly(problems: Vec<FieldProblem>, kind: &str) -> Result<(), Status> {
+    if problems.is_empty() {
+        return Ok(());
+    }
+    let told: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    let told = told.join(", ");
+    let message =
+        format!("{kind} in version \"v1\" cannot be handled as a {kind}: strict decoding error: {told}");
+    Err(Status::bad_request(message))
+}
+
+/// A pod's defaults; it must have a spec to hold them.
+pub(crate) fn defaulted_pod(mut pod: Value) -> Result<Value, Status> {
     default_pod(&mut pod);
     if !at(&pod, "spec").is_object() {
         return Err(Status::bad_request("the pod has no spec: give spec.containers"));
@@ -183,23 +207,6 @@ pub(crate) fn drop_gated_fields(new: &mut Value, old: &Value) {
             container.shift_remove("dynamicVolumePolicy");
         }
     }
-}
-
-/// A Secret's `stringData` is only a way to write `data`.
-pub(crate) fn store_string_data(object: &mut Value) {
-    if text(object, "kind") != "Secret" {
-        return;
-    }
-    let Some(secret) = object.as_object_mut() else { return };
-    if let Some(Value::Object(texts)) = secret.shift_remove("stringData") {
-        let data = secret.entry("data").or_insert_with(|| json!({}));
-        for (key, value) in texts {
-            if let (Some(data), Some(value)) = (data.as_object_mut(), value.as_str()) {
-                data.insert(key, json!(STANDARD.encode(value)));
-            }
-        }
-    }
-    secret.entry("type").or_insert_with(|| json!("Opaque"));
 }
 
 /// `/resize`: the stored pod with the body's resources, and nothing else of it.

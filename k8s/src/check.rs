@@ -1,5 +1,5 @@
-//! Unknown fields and wrong types, all at once, each with its path and a remedy. Kubernetes' strict decoding, with
-//! better manners.
+//! Unknown fields and wrong types, all at once, each with its path and a remedy: Kubernetes' strict decoding,
+//! with better manners.
 
 use crate::fields::{type_name, wrong_type};
 use crate::problem::{self, FieldProblem, ProblemReason};
@@ -11,14 +11,14 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// What of a whole object of that kind (`Pod`, `Secret`, `ConfigMap`) Kubernetes doesn't know or can't read. Fields that
-/// are missing are for validation to name, not for this.
+/// What of a whole object of that kind (`Pod`, `Secret`, `ConfigMap`) Kubernetes doesn't know or can't read.
+/// Fields that are missing are for validation to name, not for this.
 pub fn check_fields(value: &Value, kind: &str) -> Vec<FieldProblem> {
     check(value, kind, false)
 }
 
-/// The same of a strategic-merge patch, which may also hold directives (`$patch`, `$setElementOrder/…`, `$retainKeys`,
-/// `$deleteFromPrimitiveList/…`).
+/// The same of a strategic-merge patch, which may also hold directives (`$patch`, `$setElementOrder/...`,
+/// `$retainKeys`, `$deleteFromPrimitiveList/...`).
 pub fn check_patch_fields(patch: &Value, kind: &str) -> Vec<FieldProblem> {
     check(patch, kind, true)
 }
@@ -34,7 +34,8 @@ fn check(value: &Value, kind: &str, patch: bool) -> Vec<FieldProblem> {
             ..FieldProblem::not_supported("kind", kind, &KINDS)
         }];
     };
-    let mut checker = Checker { schema, patch, around: Vec::new(), out: Vec::new() };
+    let mut checker =
+        Checker { schema, patch, secret: kind == "Secret", around: Vec::new(), out: Vec::new() };
     for (name, wanted) in [("apiVersion", "v1"), ("kind", kind)] {
         if let Some(got) = value.get(name).and_then(Value::as_str).filter(|got| *got != wanted) {
             checker.out.push(FieldProblem::not_supported(name, got, &[wanted]));
@@ -47,6 +48,8 @@ fn check(value: &Value, kind: &str, patch: bool) -> Vec<FieldProblem> {
 struct Checker {
     schema: &'static Schema,
     patch: bool,
+    /// What it holds must not be repeated in a message.
+    secret: bool,
     /// The objects around the one being checked, outermost first.
     around: Vec<(&'static BTreeMap<String, Type>, String)>,
     out: Vec<FieldProblem>,
@@ -141,7 +144,11 @@ impl Checker {
 
     fn wanted(&mut self, is: bool, value: &Value, path: &str, wanted: &str) {
         if !is {
-            self.out.push(wrong_type(path, wanted, value));
+            let mut problem = wrong_type(path, wanted, value);
+            if self.secret && value.is_number() {
+                problem.remedy = "quote it".to_owned();
+            }
+            self.out.push(problem);
         }
     }
 

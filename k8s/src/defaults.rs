@@ -1,6 +1,8 @@
-//! What the API server fills in before it stores a pod (`SetDefaults_*` of core/v1), as far as a node runs it:
-//! defaults of persistent volume sources (iscsi, rbd, azureDisk, scaleIO, claim templates) and whatever admission
-//! plugins add (priority, tolerations, a service account's token) are not among them.
+//! What the API server fills in before it stores a pod (`SetDefaults_*` of core/v1), as far as a node runs
+//! it.
+//!
+//! Defaults of persistent volume sources (iscsi, rbd, azureDisk, scaleIO, claim templates) and whatever
+//! admission plugins add (priority, tolerations, a service account's token) are not among them.
 
 use crate::quantity::Quantity;
 use core::fmt::Write as _;
@@ -9,9 +11,11 @@ use std::collections::BTreeMap;
 
 type Object = Map<String, Value>;
 
-/// Fills in a pod's defaults, and leaves out what Go's encoding leaves out: nulls, empty lists, and `false`, `""`
-/// and `0` in fields that can't tell them from absence. Doing it again changes nothing. What has the wrong type is
-/// left as it is, for [`crate::check_fields`] to name.
+/// Fills in a pod's defaults, and leaves out what Go's encoding leaves out: nulls, empty lists, and `false`,
+/// `""` and `0` in fields that can't tell them from absence.
+///
+/// Doing it again changes nothing. What has the wrong type is left as it is, for [`crate::check_fields`] to
+/// name.
 pub fn default_pod(value: &mut Value) {
     let Some(pod) = value.as_object_mut() else { return };
     drop_nulls(pod);
@@ -101,6 +105,9 @@ fn default_container(container: &mut Object, host_network: bool) {
         if let Some(field) = object(from, "fieldRef") {
             absent(field, "apiVersion", || json!("v1"));
         }
+        if let Some(resource) = object(from, "resourceFieldRef") {
+            absent(resource, "divisor", || json!("0"));
+        }
         if let Some(file) = object(from, "fileKeyRef") {
             absent(file, "optional", || json!(false));
         }
@@ -176,6 +183,9 @@ fn default_field_refs(source: &mut Object) {
         if let Some(field) = object(item, "fieldRef") {
             absent(field, "apiVersion", || json!("v1"));
         }
+        if let Some(resource) = object(item, "resourceFieldRef") {
+            absent(resource, "divisor", || json!("0"));
+        }
     }
 }
 
@@ -190,7 +200,7 @@ fn default_pod_resources(spec: &mut Object) {
             canonical_amounts(amounts);
         }
     }
-    // Hugepages can't be overcommitted, so their limit follows the containers' even before any limit is given.
+    // Hugepages can't be overcommitted: their limit follows the containers' even before any limit is given.
     for (name, amount) in limited.iter().filter(|(name, _)| name.starts_with("hugepages-")) {
         let limits = resources.entry("limits").or_insert_with(|| json!({}));
         if let Some(limits) = limits.as_object_mut() {
@@ -210,7 +220,8 @@ fn default_pod_resources(spec: &mut Object) {
     }
 }
 
-/// What all containers need at once: mains and sidecars together, or any init container with the sidecars before it.
+/// What all containers need at once: mains and sidecars together, or an init container with the sidecars
+/// before it.
 fn containers_together(spec: &Object, list: &str) -> BTreeMap<String, Quantity> {
     let of = |container: &Value| -> BTreeMap<String, Quantity> {
         let amounts = container.pointer(&format!("/resources/{list}")).and_then(Value::as_object);

@@ -58,8 +58,10 @@ pub fn parse_documents(text: &str, file: &str) -> Result<Vec<Document>, InputErr
 }
 
 impl Document {
-    /// A problem of one of its fields, with its place. `at` is where the object stands in the document (empty: it is
-    /// the document), so that a manifest inside a scenario's step can be told of too.
+    /// A problem of one of its fields, with its place.
+    ///
+    /// `at` is where the object stands in the document (empty: it is the document), so that a manifest inside a
+    /// scenario's step can be told of too.
     pub fn locate(&self, file: &str, at: &str, problem: &FieldProblem) -> InputError {
         let path = match (at.is_empty(), problem.path.is_empty()) {
             (true, _) => problem.path.clone(),

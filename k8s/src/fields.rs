@@ -18,6 +18,27 @@ pub(crate) struct Fields {
     map: Map<String, Value>,
 }
 
+/// Reads a map of quantities, such as a node's allocatable: cpu in thousandths, the rest in whole units, each
+/// rounded up.
+pub fn resource_list_from_json(value: &Value, path: &str) -> Result<ResourceList, Vec<FieldProblem>> {
+    let mut out = Problems::new();
+    let fields = Fields::new(path, value.clone(), &mut out);
+    let list = read_amounts(&fields, &mut out);
+    if out.is_empty() { Ok(list) } else { Err(out) }
+}
+
+fn read_amounts(fields: &Fields, out: &mut Problems) -> ResourceList {
+    let mut list = ResourceList::default();
+    for (resource, value) in &fields.map {
+        if let Some(quantity) = amount(&problem::key(&fields.path, resource), value, out) {
+            let resource = ResourceName::parse(resource);
+            let units = if resource == ResourceName::Cpu { quantity.milli() } else { quantity.units() };
+            list.set(resource, units);
+        }
+    }
+    list
+}
+
 /// What a JSON value is called in messages.
 pub(crate) fn type_name(value: &Value) -> &'static str {
     match value {
@@ -144,16 +165,10 @@ impl Fields {
 
     /// A map of quantities: cpu in thousandths, everything else in whole units, each rounded up.
     pub fn amounts(&mut self, name: &str, out: &mut Problems) -> ResourceList {
-        let Some(fields) = self.object(name, out) else { return ResourceList::default() };
-        let mut list = ResourceList::default();
-        for (resource, value) in &fields.map {
-            if let Some(quantity) = amount(&problem::key(&fields.path, resource), value, out) {
-                let resource = ResourceName::parse(resource);
-                let units = if resource == ResourceName::Cpu { quantity.milli() } else { quantity.units() };
-                list.set(resource, units);
-            }
+        match self.object(name, out) {
+            Some(fields) => read_amounts(&fields, out),
+            None => ResourceList::default(),
         }
-        list
     }
 
     /// Nothing is left.

@@ -1,14 +1,14 @@
 //! The boundary: Kubernetes manifests to the core's types, and the core's statuses to Kubernetes' objects.
 //!
 //! Nothing else in nodefold reads or writes v1.Pod, Secret or ConfigMap. Objects are JSON values
-//! ([`serde_json::Value`]) with the two KEPs' new fields (`dynamicVolumePolicy`, `volumeStatuses`), which no published
-//! Kubernetes types have.
+//! ([`serde_json::Value`]) with the two KEPs' new fields (`dynamicVolumePolicy`, `volumeStatuses`), which no
+//! published Kubernetes types have.
 //!
 //! ```
 //! use nodefold_k8s::{default_pod, parse_documents, pod_from_json};
 //! use nodefold_core::ids::Source;
 //!
-//! let text = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n  containers: [{name: app, image: busybox:1}]\n";
+//! let text = "{kind: Pod, metadata: {name: web}, spec: {containers: [{name: app, image: busybox:1}]}}";
 //! let mut pod = parse_documents(text, "web.yaml")?.remove(0).value;
 //! default_pod(&mut pod);
 //! let pod = pod_from_json(&pod, Source::File).map_err(|problems| problems[0].clone())?;
@@ -42,6 +42,7 @@ pub use check::{check_fields, check_patch_fields};
 pub use defaults::default_pod;
 pub use document::{Document, InputError, parse_documents};
 pub use event::{Recorded, event_to_json};
+pub use fields::resource_list_from_json;
 pub use object::{default_object, object_data, object_ref, object_version};
 pub use problem::{FieldProblem, ProblemReason};
 pub use qos::qos_class;
@@ -50,6 +51,6 @@ pub use spans::{Place, Spans};
 pub use status::{container_id, status_to_json};
 pub use write_pod::{
     RETAINED_ANNOTATION, allocated_to_json, blob_to_json, container_to_json, mount_to_json, pod_to_json,
-    volume_to_json,
+    resource_list_to_json, volume_to_json,
 };
 pub use yaml::{MAX_BYTES, MAX_DEPTH, MAX_NODES};

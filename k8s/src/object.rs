@@ -1,5 +1,5 @@
-//! Secrets and configMaps: how they are stored, and what of them may leave the boundary. Key names, sizes and a keyed
-//! digest do; bytes never (S13).
+//! Secrets and configMaps: how they are stored, and what of them may leave the boundary. Key names, sizes and
+//! a keyed digest do; bytes never (S13).
 
 use crate::defaults::default_pod;
 use base64::Engine as _;
@@ -9,8 +9,8 @@ use nodefold_core::ids::{Name, ObjectKind, ObjectRef};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-/// Fills in what the API server fills in, whatever the kind: a pod's defaults; a secret's type, and its `stringData`
-/// moved into `data`.
+/// Fills in what the API server fills in, whatever the kind: a pod's defaults; a secret's type, and its
+/// `stringData` moved into `data`.
 pub fn default_object(value: &mut Value) {
     match value.get("kind").and_then(Value::as_str) {
         Some("Pod") => default_pod(value),
@@ -53,8 +53,8 @@ pub fn object_ref(value: &Value) -> Option<ObjectRef> {
     Some(ObjectRef { kind, namespace, name })
 }
 
-/// The bytes under each key of a secret or configMap, `stringData` over `data`. What isn't base64 where it should be
-/// counts as the text it is ([`crate::check_fields`] names it).
+/// The bytes under each key of a secret or configMap, `stringData` over `data`. What isn't base64 where it
+/// should be counts as the text it is ([`crate::check_fields`] names it).
 pub fn object_data(value: &Value) -> BTreeMap<String, Vec<u8>> {
     let encoded = |text: &str| STANDARD.decode(text).unwrap_or_else(|_| text.as_bytes().to_vec());
     let plain = |text: &str| text.as_bytes().to_vec();
@@ -76,8 +76,8 @@ pub fn object_data(value: &Value) -> BTreeMap<String, Vec<u8>> {
     data
 }
 
-/// The version that the core hears of. The digest is keyed, so that it can't be used to guess a secret's content, and
-/// equal for equal keys and bytes, however they were written.
+/// The version that the core hears of. The digest is keyed, so that it can't be used to guess a secret's
+/// content, and equal for equal keys and bytes, however they were written.
 pub fn object_version(value: &Value, key: &[u8; 32]) -> ObjectVersion {
     let mut hasher = blake3::Hasher::new_keyed(key);
     let mut keys: Vec<(Name, u64)> = Vec::new();

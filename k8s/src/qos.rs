@@ -7,8 +7,9 @@ use std::collections::BTreeMap;
 
 type Sums = BTreeMap<&'static str, Quantity>;
 
-/// The class that the pod's spec makes (api-side §1.2 "QoS computation"): pod-level resources alone if there are any,
-/// else those of containers and init containers; ephemeral containers don't count, nor amounts of zero.
+/// The class that the pod's spec makes (api-side §1.2 "QoS computation"): pod-level resources alone if there
+/// are any, else those of containers and init containers; ephemeral containers don't count, nor amounts of
+/// zero.
 pub fn qos_class(pod: &Value) -> QosClass {
     let spec = pod.get("spec").unwrap_or(&Value::Null);
     let (mut requests, mut limits) = (Sums::new(), Sums::new());
@@ -37,7 +38,8 @@ pub fn qos_class(pod: &Value) -> QosClass {
     }
 }
 
-/// The class that the object carries, else the one that its spec makes. It never changes once stored (api-side C13).
+/// The class that the object carries, else the one that its spec makes. It never changes once stored
+/// (api-side C13).
 pub(crate) fn stored_qos_class(pod: &Value) -> QosClass {
     let stored = pod.pointer("/status/qosClass").and_then(Value::as_str);
     let known = [QosClass::Guaranteed, QosClass::Burstable, QosClass::BestEffort];

@@ -1,5 +1,5 @@
-//! Kubernetes quantities (`500m`, `64Mi`, `1e3`): exact to a thousandth of a millionth, rounded up beyond, capped at
-//! 2^63-1, and written in the one canonical form that the API server writes.
+//! Kubernetes quantities (`500m`, `64Mi`, `1e3`): exact to a thousandth of a millionth, rounded up beyond,
+//! capped at 2^63-1, and written in the one canonical form that the API server writes.
 
 use core::cmp::Ordering;
 use core::fmt;
@@ -50,8 +50,8 @@ impl Quantity {
         Quantity { nanos: (i128::from(units) * NANOS).min(CAP), form: Form::DecimalSi }
     }
 
-    /// Bytes, in whichever family of suffixes says it shorter: 67108864 is `64Mi`, 1000000000 is `1G`. The core
-    /// keeps no suffix, and this is how people write bytes.
+    /// Bytes, in whichever family of suffixes says it shorter: 67108864 is `64Mi`, 1000000000 is `1G`. The
+    /// core keeps no suffix, and this is how people write bytes.
     pub fn from_bytes(bytes: u64) -> Quantity {
         let decimal = Quantity::from_units(bytes);
         let binary = Quantity { form: Form::BinarySi, ..decimal };

@@ -1,7 +1,8 @@
-//! A stored v1.Pod to the core's [`Pod`]: what decisions need is typed, the rest rides along as canonical blobs.
+//! A stored v1.Pod to the core's [`Pod`]: what decisions need is typed, the rest rides along as canonical
+//! blobs.
 //!
-//! A field leaves the blobs when its typed form says all of it. Of probes, hooks, ports, selectors, resize policies
-//! and volume sources the core only knows a digest, so these stay whole in the blobs.
+//! A field leaves the blobs when its typed form says all of it. Of probes, hooks, ports, selectors, resize
+//! policies and volume sources the core only knows a digest, so these stay whole in the blobs.
 
 use crate::canonical::canonical;
 use crate::fields::{Fields, Problems, string, wrong_type};
@@ -20,8 +21,8 @@ use nodefold_core::time::{Nanos, Time};
 use serde_json::Value;
 use std::sync::Arc;
 
-/// Reads a pod as its source hands it over: defaulted ([`crate::default_pod`]), with the metadata that the API server
-/// gave it. A static pod (`Source::File`) may lack a UID; it is then made from its content.
+/// Reads a pod as its source hands it over: defaulted ([`crate::default_pod`]), with the metadata that the
+/// API server gave it. A static pod (`Source::File`) may lack a UID; it is then made from its content.
 ///
 /// `metadata.resourceVersion`, `metadata.managedFields` and all of `status` but a terminal phase and the QoS class are
 /// left out: they change with every status write, and no decision and no volume may hang on them.
@@ -218,8 +219,8 @@ fn host_ports(spec: &Fields) -> Vec<HostPort> {
 }
 
 /// `nodeSelector` and the required node affinity as alternatives of requirements. A selector alone is one term; with
-/// an affinity, it is part of every term. An empty term matches nothing (as in Kubernetes), so it is left out; if no
-/// term is left, one that nothing can meet stands for them.
+/// an affinity, it is part of every term. An empty term matches nothing (as in Kubernetes), so it is left
+/// out; if no term is left, one that nothing can meet stands for them.
 fn node_selector(spec: &Fields, out: &mut Problems) -> Vec<NodeSelectorTerm> {
     let mut common = Vec::new();
     if let Some(selector) = spec.peek("nodeSelector") {
@@ -236,14 +237,15 @@ fn node_selector(spec: &Fields, out: &mut Problems) -> Vec<NodeSelectorTerm> {
         common.sort_by(|a, b| a.key.cmp(&b.key));
     }
     let path = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms";
-    let pointer = format!("/{}", path.trim_start_matches("spec.affinity.").replace('.', "/"));
-    let terms =
-        spec.peek("affinity").and_then(|affinity| affinity.pointer(&pointer)).and_then(Value::as_array);
-    let Some(terms) = terms else {
+    let required = spec.peek("affinity").and_then(|affinity| {
+        affinity.pointer("/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution")
+    });
+    let Some(required) = required.filter(|r| !r.is_null()) else {
         return if common.is_empty() { Vec::new() } else { vec![NodeSelectorTerm { requirements: common }] };
     };
     let mut alternatives = Vec::new();
-    for (i, term) in terms.iter().enumerate() {
+    let terms = required.get("nodeSelectorTerms").and_then(Value::as_array);
+    for (i, term) in terms.into_iter().flatten().enumerate() {
         let mut term = Fields::new(problem::index(path, i), term.clone(), out);
         let mut requirements = Vec::new();
         for list in ["matchExpressions", "matchFields"] {

@@ -1,5 +1,5 @@
-//! The fields of v1.Pod, Secret and ConfigMap with their types: Kubernetes' own (from `k8s-openapi`) and the two that
-//! KEP-6395 adds.
+//! The fields of v1.Pod, Secret and ConfigMap with their types: Kubernetes' own (from `k8s-openapi`) and the
+//! two that KEP-6395 adds.
 
 use k8s_openapi::api::core::v1 as core_v1;
 use k8s_openapi::schemars::generate::SchemaSettings;
@@ -138,8 +138,8 @@ fn read_type(definition: &Value) -> Type {
 mod tests {
     use super::*;
 
-    /// The types with no fields at all are the few that Kubernetes leaves open: were a reference lost, its type
-    /// would be among them.
+    /// The types with no fields at all are the few that Kubernetes leaves open: were a reference lost, its
+    /// type would be among them.
     #[test]
     fn nothing_but_managed_fields_is_left_open() {
         let schema = schema();

@@ -11,7 +11,8 @@ pub struct Place {
     pub column: usize,
 }
 
-/// The places of a document's fields. A field's place is that of its key, an entry's that of its first character.
+/// The places of a document's fields. A field's place is that of its key, an entry's that of its first
+/// character.
 #[derive(Clone, Debug)]
 pub struct Spans {
     nodes: Vec<Node>,
@@ -35,8 +36,8 @@ impl Default for Spans {
 }
 
 impl Spans {
-    /// The place of the field at `path` (`spec.containers[0].image`, `metadata.labels[a.b/c]`; a map's key may be
-    /// written either way).
+    /// The place of the field at `path` (`spec.containers[0].image`, `metadata.labels[a.b/c]`; a map's key
+    /// may be written either way).
     pub fn find(&self, path: &str) -> Option<Place> {
         let (node, unread) = self.walk(path);
         unread.is_empty().then(|| self.nodes[node].place)

@@ -1,10 +1,11 @@
-//! The core's [`PodStatus`] as Kubernetes writes v1.PodStatus: the same fields present and absent as a kubelet's
-//! (compared with recorded ones in the tests), and KEP-6395's `volumeStatuses`. Messages are the core's.
+//! The core's [`PodStatus`] as Kubernetes writes v1.PodStatus: the same fields present and absent as a
+//! kubelet's (compared with recorded ones in the tests), and KEP-6395's `volumeStatuses`. Messages are the
+//! core's.
 //!
 //! `hostIP` is left out: the node isn't told its own address.
 
 use crate::time;
-use crate::write_pod::{amounts, mount_to_json, resources_to_json};
+use crate::write_pod::{mount_to_json, resource_list_to_json, resources_to_json};
 use nodefold_core::ids::{ContainerId, PodUid};
 use nodefold_core::spec::VolumeMount;
 use nodefold_core::status::{
@@ -37,13 +38,14 @@ pub fn status_to_json(status: &PodStatus, pod: PodUid) -> Value {
     put_list(&mut object, "ephemeralContainerStatuses", &status.ephemeral_containers, container);
     put_list(&mut object, "volumeStatuses", &status.volumes, volume_status);
     if !status.allocated_resources.is_empty() {
-        object.insert("allocatedResources".into(), amounts(&status.allocated_resources));
+        object.insert("allocatedResources".into(), resource_list_to_json(&status.allocated_resources));
     }
     object.insert("resources".into(), resources_to_json(&status.resources));
     Value::Object(object)
 }
 
-/// The ID by which a container instance is known outside: `nodefold://<pod uid>/<name>/<incarnation>/<attempt>`.
+/// The ID by which a container instance is known outside: `nodefold://<pod
+/// uid>/<name>/<incarnation>/<attempt>`.
 pub fn container_id(pod: PodUid, id: &ContainerId) -> String {
     format!("nodefold://{pod}/{}/{}/{}", id.name, id.incarnation, id.attempt)
 }
@@ -81,7 +83,7 @@ fn container_status(status: &ContainerStatus, pod: PodUid) -> Value {
         object.insert("resources".into(), resources_to_json(&status.resources));
     }
     if !status.allocated_resources.is_empty() {
-        object.insert("allocatedResources".into(), amounts(&status.allocated_resources));
+        object.insert("allocatedResources".into(), resource_list_to_json(&status.allocated_resources));
     }
     put_list(&mut object, "volumeMounts", &status.mounts, mount_status);
     Value::Object(object)
@@ -113,8 +115,8 @@ fn terminated(ended: &Terminated, pod: PodUid) -> Value {
     object.insert("startedAt".into(), or_null(ended.started_at));
     object.insert("finishedAt".into(), or_null(ended.finished_at));
     // Of an end that nobody saw, Kubernetes names no container.
-    if ended.finished_at.is_some() {
-        object.insert("containerID".into(), json!(container_id(pod, &ended.id)));
+    if let Some(id) = &ended.id {
+        object.insert("containerID".into(), json!(container_id(pod, id)));
     }
     Value::Object(object)
 }
@@ -130,8 +132,8 @@ fn mount_status(mount: &VolumeMount) -> Value {
         fields.retain(|name, _| {
             matches!(name.as_str(), "name" | "mountPath" | "readOnly" | "recursiveReadOnly")
         });
-        // Kubernetes says of every read-only mount whether what is mounted below it is read-only too. `IfPossible`
-        // is a wish, and not known to be met.
+        // Kubernetes says of every read-only mount whether what is mounted below it is read-only too.
+        // `IfPossible` is a wish, and not known to be met.
         let recursive = fields.shift_remove("recursiveReadOnly");
         if mount.read_only {
             let enabled = recursive.as_ref().and_then(Value::as_str) == Some("Enabled");

@@ -3,7 +3,7 @@
 use crate::canonical::open;
 use crate::quantity::Quantity;
 use crate::time;
-use nodefold_core::node::Allocated;
+use nodefold_core::views::Allocated;
 use nodefold_core::resources::{ResourceList, ResourceName, Resources};
 use nodefold_core::spec::{
     Blob, Container, Pod, PodSpec, PullPolicy, RestartAction, RestartPolicy, RestartRule, TerminalPhase,
@@ -17,8 +17,8 @@ use std::sync::Arc;
 /// `{name, generation, since, source}`, where `source` is the volume as the manifest had it, absent if nobody knows.
 pub const RETAINED_ANNOTATION: &str = "nodefold.dev/retained";
 
-/// A v1.Pod with this pod's metadata and that spec: the inverse of [`crate::pod_from_json`], up to key order, the
-/// form of quantities, and what that leaves out.
+/// A v1.Pod with this pod's metadata and that spec: the inverse of [`crate::pod_from_json`], up to key order,
+/// the form of quantities, and what that leaves out.
 pub fn pod_to_json(pod: &Pod, spec: &PodSpec) -> Value {
     let mut object = Map::new();
     object.insert("apiVersion".into(), json!("v1"));
@@ -35,8 +35,9 @@ pub fn pod_to_json(pod: &Pod, spec: &PodSpec) -> Value {
     Value::Object(object)
 }
 
-/// What `/allocated` serves: the whole pod as the node admitted it, with an empty status, the generation that was
-/// allocated, and what is retained told in [`RETAINED_ANNOTATION`] (absent if nothing is; DESIGN §4 rule 3).
+/// What `/allocated` serves: the whole pod as the node admitted it, with an empty status, the generation that
+/// was allocated, and what is retained told in [`RETAINED_ANNOTATION`] (absent if nothing is; DESIGN §4 rule
+/// 3).
 pub fn allocated_to_json(allocated: &Allocated) -> Value {
     let mut object = pod_to_json(&allocated.pod, &allocated.spec);
     object["status"] = json!({});
@@ -96,7 +97,7 @@ fn spec_to_json(spec: &PodSpec) -> Value {
         put_resources(&mut object, resources);
     }
     if !spec.overhead.is_empty() {
-        object.insert("overhead".into(), amounts(&spec.overhead));
+        object.insert("overhead".into(), resource_list_to_json(&spec.overhead));
     }
     if spec.priority != 0 {
         object.insert("priority".into(), json!(spec.priority));
@@ -169,7 +170,7 @@ pub(crate) fn resources_to_json(resources: &Resources) -> Value {
 }
 
 /// Amounts by resource, each in canonical form.
-pub(crate) fn amounts(list: &ResourceList) -> Value {
+pub fn resource_list_to_json(list: &ResourceList) -> Value {
     let pairs = list.iter().map(|(name, amount)| {
         let quantity = match name {
             ResourceName::Cpu => Quantity::from_milli(*amount),
@@ -194,7 +195,7 @@ fn put_resources(object: &mut Map<String, Value>, resources: &Resources) {
 fn insert_resources(object: &mut Map<String, Value>, resources: &Resources) {
     for (name, list) in [("limits", &resources.limits), ("requests", &resources.requests)] {
         if !list.is_empty() {
-            object.insert(name.to_owned(), amounts(list));
+            object.insert(name.to_owned(), resource_list_to_json(list));
         }
     }
 }

@@ -1,9 +1,9 @@
 //! YAML and JSON text to JSON values with places. One reader for both: JSON is YAML's flow style.
 //!
-//! Plain scalars are read as `sigs.k8s.io/yaml` reads them, since manifests are written for it: `yes`, `no`, `on` and
-//! `off` are booleans (YAML 1.1), `0644` is octal, `1_000` is a number, a timestamp is a string. `y` and `n` alone
-//! stay strings. What that library does silently and nobody wants is an error here: a duplicate key, a plain key
-//! that YAML 1.1 would turn into `true`, `.nan`.
+//! Plain scalars are read as `sigs.k8s.io/yaml` reads them, since manifests are written for it: `yes`, `no`,
+//! `on` and `off` are booleans (YAML 1.1), `0644` is octal, `1_000` is a number, a timestamp is a string. `y`
+//! and `n` alone stay strings. What that library does silently and nobody wants is an error here: a duplicate
+//! key, a plain key that YAML 1.1 would turn into `true`, `.nan`.
 
 use crate::document::{Document, InputError};
 use crate::spans::{NodeId, Place, Spans};

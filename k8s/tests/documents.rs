@@ -227,6 +227,9 @@ fn secrets_must_be_base64_and_are_not_repeated() {
     assert_eq!(problems.len(), 1);
     assert_eq!(problems[0].path, "data[k]");
     assert!(!problems[0].to_string().contains("hunter2"), "{}", problems[0]);
+    let problems = check_fields(&json!({"stringData": {"pin": 1234}}), "Secret");
+    assert_eq!(problems[0].path, "stringData[pin]");
+    assert!(!problems[0].to_string().contains("1234"), "{}", problems[0]);
     assert_eq!(check_fields(&json!({"data": {"k": "aHVudGVyMg=="}, "stringData": {"a": "b"}}), "Secret"), []);
     assert_eq!(check_fields(&json!({"data": {"k": "text"}, "binaryData": {"b": "MQ=="}}), "ConfigMap"), []);
 }

@@ -2,7 +2,7 @@
 #![allow(clippy::expect_used)]
 
 use nodefold_core::ids::{ObjectKind, Source};
-use nodefold_core::node::{Allocated, Retained};
+use nodefold_core::views::{Allocated, Retained};
 use nodefold_core::resources::{QosClass, ResourceName};
 use nodefold_core::spec::{
     Medium, NodeOperator, Pod, PodSpec, ProjectedSource, PullPolicy, RestartAction, RestartPolicy,
@@ -101,7 +101,7 @@ fn an_affinity_of_empty_terms_matches_no_node() {
         value["spec"]["affinity"] = affinity;
         read(&value).spec.node_selector.clone()
     };
-    for empty in [json!([]), json!([{}])] {
+    for empty in [json!([]), json!([{}]), Value::Null] {
         let terms = terms(empty);
         assert_eq!(terms.len(), 1);
         assert_eq!(terms[0].requirements[0].operator, NodeOperator::In);
@@ -328,4 +328,17 @@ fn events_name_pod_and_container_as_a_kubelet_does() {
     assert_eq!(written["firstTimestamp"], time::format(recorded.first));
     let about_pod = event_to_json(&event(None), &pod, "node-a", recorded);
     assert_eq!(about_pod["involvedObject"].get("fieldPath"), None);
+}
+
+#[test]
+fn a_nodes_allocatable_is_read_and_written() {
+    let value = json!({"cpu": "1.5", "memory": "4Gi", "ephemeral-storage": "10G", "pods": 110, "hugepages-2Mi": "1Gi"});
+    let list = nodefold_k8s::resource_list_from_json(&value, "node.allocatable").expect("sound amounts");
+    assert_eq!((list.get(&ResourceName::Cpu), list.get(&ResourceName::Pods)), (1500, 110));
+    assert_eq!(
+        nodefold_k8s::resource_list_to_json(&list),
+        json!({"cpu": "1500m", "memory": "4Gi", "ephemeral-storage": "10G", "pods": "110", "hugepages-2Mi": "1Gi"})
+    );
+    let problems = nodefold_k8s::resource_list_from_json(&json!({"cpu": "-1"}), "node.allocatable");
+    assert_eq!(problems.expect_err("negative")[0].path, "node.allocatable[cpu]");
 }

@@ -91,6 +91,20 @@ impl Oracles {
         std::mem::take(&mut self.violations)
     }
 
+    /// How many pods, instances, versions and operations are remembered: bounded by what lives, whatever the trace's
+    /// length.
+    pub fn remembered(&self) -> usize {
+        let of_pod = |p: &crate::world_view::pod::PodView| {
+            1 + p.containers.len()
+                + p.volumes.len()
+                + p.sandboxes.len()
+                + p.init_done.len()
+                + p.in_flight.len()
+                + p.allocation.versions.len()
+        };
+        self.world.pods.values().map(of_pod).sum::<usize>() + self.charges.remembered()
+    }
+
     /// Judges by what was known before the entry.
     fn judge_before(&mut self, record: &Record<'_>) {
         let (world, out) = (&self.world, &mut self.violations);

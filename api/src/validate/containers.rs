@@ -1,5 +1,6 @@
-//! C1–C12, C14: the set of containers. C2, C3, C10 and the first half of C11 are rules of any pod (`standard`), C13 is
-//! in `qos`. Containers are matched by name, never by index: a reorder is no change (C15).
+//! C1–C12, C14: the set of containers. C2, C3, C10 and the first half of C11 are rules of any pod
+//! (`standard`), C13 is in `qos`. Containers are matched by name, never by index: a reorder is no change
+//! (C15).
 
 use super::{Errors, Review};
 use crate::view::{STATUS_LISTS, at, list, name, named, only_in, spec_list, status_list};
@@ -34,7 +35,8 @@ pub(super) fn set(review: &Review<'_>, errors: &mut Errors) {
     }
     let names = |pod| spec_list(pod, "initContainers").iter().map(name).collect::<Vec<_>>();
     if names(old) != names(new) {
-        errors.forbidden("spec.initContainers", "init containers may not be added, removed or reordered"); // C6
+        let detail = "init containers may not be added, removed or reordered";
+        errors.forbidden("spec.initContainers", detail); // C6
     }
     if spec_list(old, "ephemeralContainers") != spec_list(new, "ephemeralContainers") {
         let detail = "ephemeral containers change only through pods/ephemeralcontainers";
@@ -85,7 +87,8 @@ fn added(container: &Value, path: &str, errors: &mut Errors) {
     }
 }
 
-/// Resources that can't be resized in place, each with where it is asked for: in the requests, else in the limits.
+/// Resources that can't be resized in place, each with where it is asked for: in the requests, else in the
+/// limits.
 fn unsupported_resources(container: &Value) -> BTreeSet<(&'static str, &str)> {
     let resources = at(container, "resources");
     let asked = |amounts: &'static str| {

@@ -1,5 +1,5 @@
-//! What `/ephemeralcontainers` may add: containers without ports, probes, hooks or resources, under names that nobody
-//! bears. None is ever changed or removed.
+//! What `/ephemeralcontainers` may add: containers without ports, probes, hooks or resources, under names
+//! that nobody bears. None is ever changed or removed.
 
 use super::{Errors, Review, containers};
 use crate::view::{at, name, named, only_in, spec_list, text};

@@ -1,7 +1,8 @@
 //! M and D: what may change in a container that stays, and in the rest of the spec.
 //!
-//! Images and amounts of cpu and memory may; mounts only under `dynamicVolumePolicy`, as the *stored* container has it
-//! (D3: otherwise the opt-in would be void). Nothing else: KEP-5972 has "no general container mutation".
+//! Images and amounts of cpu and memory may; mounts only under `dynamicVolumePolicy`, as the *stored*
+//! container has it (D3: otherwise the opt-in would be void). Nothing else: KEP-5972 has "no general
+//! container mutation".
 
 use super::{Errors, Review, main_resource};
 use crate::view::{at, is_sidecar, list, name, named, spec_list, text};
@@ -82,7 +83,8 @@ fn container(review: &Review<'_>, old: &Value, new: &Value, path: &str, errors: 
     let judged = ["image", "resources", "resizePolicy", "volumeMounts", "dynamicVolumePolicy"];
     unlike |= differ_beside(old, new, &judged);
     if unlike {
-        errors.forbidden(path, "only image, resources and volumeMounts of a container that stays may change"); // M7
+        let detail = "only image, resources and volumeMounts of a container that stays may change";
+        errors.forbidden(path, detail); // M7
     }
 }
 
@@ -96,7 +98,8 @@ fn init_container(old: &Value, new: &Value, path: &str, errors: &mut Errors) {
     };
     unlike |= differ_beside(old, new, &["image", "resources", "volumeMounts"]);
     if unlike {
-        errors.forbidden("spec", "only images, and resources of sidecars, may change in init containers"); // M12
+        let detail = "only images, and resources of sidecars, may change in init containers";
+        errors.forbidden("spec", detail); // M12
     }
 }
 

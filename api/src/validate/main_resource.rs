@@ -23,8 +23,8 @@ pub(super) fn spec(review: &Review<'_>, errors: &mut Errors) {
     rest_of_spec(old, new, &["containers", "initContainers"], errors);
 }
 
-const ONLY: &str = "pod updates may not change fields other than images, activeDeadlineSeconds, tolerations (only \
-    additions), schedulingGates (only deletions) and terminationGracePeriodSeconds (from negative to 1)";
+const ONLY: &str = "pod updates may not change fields other than images, activeDeadlineSeconds, tolerations \
+    (only additions), schedulingGates (only deletions) and terminationGracePeriodSeconds (from negative to 1)";
 
 fn without_image(container: &Value) -> Value {
     let mut rest = container.clone();

@@ -1,5 +1,5 @@
-//! Metadata: names, labels, and what never changes (M14). Another name, namespace or UID in the body never gets here:
-//! `update` answers those with 400 and 409 (api-side §0, stages 3 and 4).
+//! Metadata: names, labels, and what never changes (M14). Another name, namespace or UID in the body never
+//! gets here: `update` answers those with 400 and 409 (api-side §0, stages 3 and 4).
 
 use super::Errors;
 use super::names::{is_dns_subdomain, is_label_value, is_qualified_name};

@@ -1,8 +1,9 @@
-//! What a request may not ask for: the numbered rules of `reference/api-side.md` §1, each with its field and reason.
+//! What a request may not ask for: the numbered rules of `reference/api-side.md` §1, each with its field and
+//! reason.
 //!
-//! Rooms: `preconditions` (P), `containers` (C), `kept` (M, D), `volumes` (W), `qos` (C13), `metadata` (M14), and
-//! `standard`, the rules of any pod that the others lean on (S1, S2, S10–S12, D4, D5). Every rule is checked and all
-//! errors are told at once, by field.
+//! Rooms: `preconditions` (P), `containers` (C), `kept` (M, D), `volumes` (W), `qos` (C13), `metadata` (M14),
+//! and `standard`, the rules of any pod that the others lean on (S1, S2, S10–S12, D4, D5). Every rule is
+//! checked and all errors are told at once, by field.
 
 mod containers;
 mod ephemeral;
@@ -22,7 +23,8 @@ use crate::view::{self, spec_list};
 use nodefold_core::config::FeatureGates;
 use serde_json::Value;
 
-/// A change under review: the pod as stored, and as it shall be (defaulted, status and identity from the stored one).
+/// A change under review: the pod as stored, and as it shall be (defaulted, status and identity from the
+/// stored one).
 pub(crate) struct Review<'a> {
     pub old: &'a Value,
     pub new: &'a Value,

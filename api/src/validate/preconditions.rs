@@ -1,5 +1,5 @@
-//! P1–P7: what the stored pod must be for its containers, volumes, mounts or resources to change. Status lags behind
-//! the node, so the node checks P2 and P3 again and simply stops allocating (KEP-5972).
+//! P1–P7: what the stored pod must be for its containers, volumes, mounts or resources to change. Status lags
+//! behind the node, so the node checks P2 and P3 again and simply stops allocating (KEP-5972).
 
 use super::{Errors, Review, kept, volumes};
 use crate::view::{at, condition_is_true, is_deleting, is_mirror, only_in, spec_list, status_list, text};

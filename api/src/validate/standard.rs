@@ -1,6 +1,7 @@
-//! Rules of any pod, new or changed, that the others lean on: unique names (C2, C3, W2), images (M1, M2), mounts that
-//! name a volume (C10, W8, W9) at a path of their own, claims (C11), file keys (W10), `dynamicVolumePolicy` (D4, D5),
-//! requests within limits. The other standard rules (api-side §1.5) are not built.
+//! Rules of any pod, new or changed, that the others lean on: unique names (C2, C3, W2), images (M1, M2),
+//! mounts that name a volume (C10, W8, W9) at a path of their own, claims (C11), file keys (W10),
+//! `dynamicVolumePolicy` (D4, D5), requests within limits. The other standard rules (api-side §1.5) are not
+//! built.
 
 use super::Errors;
 use super::names::is_dns_label;

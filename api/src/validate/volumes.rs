@@ -1,5 +1,5 @@
-//! W1–W7, W12: the set of volumes. W2 and the dangling mounts of W8–W10 are rules of any pod (`standard`), mounts are
-//! with their containers (`kept`). Volumes are matched by name; order is no change.
+//! W1–W7, W12: the set of volumes. W2 and the dangling mounts of W8–W10 are rules of any pod (`standard`),
+//! mounts are with their containers (`kept`). Volumes are matched by name; order is no change.
 
 use super::{Errors, Review};
 use crate::view::{STATUS_LISTS, at, list, name, named, only_in, spec_list, status_list};
@@ -47,7 +47,8 @@ pub(super) fn set(review: &Review<'_>, errors: &mut Errors) {
     }
 }
 
-/// W3–W5: the name is in no volume status and no mount of a container that may still run, and no removal is in flight.
+/// W3–W5: the name is in no volume status and no mount of a container that may still run, and no removal is
+/// in flight.
 fn name_is_free(review: &Review<'_>, volume: &Value, path: &str, errors: &mut Errors) {
     let wanted = name(volume);
     let mounts_it = |status: &&Value| {

@@ -92,7 +92,8 @@ impl World {
         Value::clone(self.api.get("Pod", "default", "web").expect("pod web is stored"))
     }
 
-    /// The node reports the pod as running as desired: every container and volume of the spec, and nothing else.
+    /// The node reports the pod as running as desired: every container and volume of the spec, and nothing
+    /// else.
     pub fn report_running(&mut self) {
         let status = running(&self.pod());
         let answer = self.status(status);

@@ -31,6 +31,11 @@ pub(super) struct Charges {
 }
 
 impl Charges {
+    /// How many pods are remembered.
+    pub(super) fn remembered(&self) -> usize {
+        self.charged.len() + self.stale.len() + self.raised.len()
+    }
+
     /// A command may show a charge.
     pub(super) fn command(&mut self, command: &Command, index: usize) {
         if carried_allocation(&command.action).is_some() {
@@ -126,8 +131,12 @@ fn charge(pod: &PodView) -> Option<ResourceList> {
         );
     }
     let mut actuated = ResourceList::default();
-    for container in pod.containers.iter().filter(|c| c.may_run() && c.role != Role::Ephemeral) {
-        actuated.add(&container.requests);
+    for container in pod.containers.iter().filter(|c| c.may_run()) {
+        match container.role {
+            Role::Main | Role::Sidecar | Role::Unknown => actuated.add(&container.requests),
+            // The peak of initialization is in the allocated sum; ephemeral containers ask for nothing.
+            Role::Init | Role::Ephemeral => {}
+        }
     }
     if let Some(spec) = pod.allocation.possible().last() {
         actuated.add(&spec.overhead);

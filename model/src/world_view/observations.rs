@@ -9,6 +9,7 @@ use super::pod::PodView;
 use super::volume::Host;
 use nodefold_core::event::{SeenContainer, SeenMount, SeenSandbox, SeenState};
 use nodefold_core::ids::{OpId, PodUid};
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 impl WorldView {
@@ -68,13 +69,15 @@ impl WorldView {
         for seen in containers {
             self.container_seen(seen, index);
         }
-        for pod in self.pods.values_mut() {
-            for sandbox in &mut pod.sandboxes {
-                let live =
-                    sandboxes.iter().any(|s| s.pod == pod.uid && s.attempt == sandbox.attempt && s.ready);
-                if complete && sandbox.index < asked && !live {
-                    sandbox.live = false;
-                    sandbox.index = index;
+        if complete {
+            let ready: BTreeSet<_> =
+                sandboxes.iter().filter(|s| s.ready).map(|s| (s.pod, s.attempt)).collect();
+            for pod in self.pods.values_mut() {
+                for sandbox in &mut pod.sandboxes {
+                    if sandbox.index < asked && !ready.contains(&(pod.uid, sandbox.attempt)) {
+                        sandbox.live = false;
+                        sandbox.index = index;
+                    }
                 }
             }
         }
@@ -102,13 +105,12 @@ impl WorldView {
 
     fn container_seen(&mut self, seen: &SeenContainer, index: usize) {
         let live = !matches!(seen.state, SeenState::Exited(_));
-        if !self.pods.contains_key(&seen.pod) {
-            if !live {
-                return;
-            }
-            self.pods.insert(seen.pod, PodView::new(seen.pod));
-        }
-        let Some(pod) = self.pods.get_mut(&seen.pod) else { return };
+        // What ended, of a pod that nobody knows, holds nothing.
+        let pod = match self.pods.entry(seen.pod) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(unknown) if live => unknown.insert(PodView::new(seen.pod)),
+            Entry::Vacant(_) => return,
+        };
         if pod.container(&seen.container).is_none() {
             pod.ran_before_trace = true;
             let life = Life::Unknown;
