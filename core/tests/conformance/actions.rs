@@ -16,7 +16,8 @@ use nodefold_core::event::{ProbeKind, SeenState};
 use nodefold_core::ids::ContainerId;
 use nodefold_core::rules::{Plan, compute};
 use nodefold_core::spec::{
-    Container, Medium, Pod, PodSpec, Probe, RestartAction, RestartPolicy, RestartRule, Volume, VolumeMount, VolumeSource,
+    Container, Medium, Pod, PodSpec, Probe, RestartAction, RestartPolicy, RestartRule, Volume, VolumeMount,
+    VolumeSource,
 };
 use nodefold_core::state::PodState;
 use nodefold_core::time::Nanos;
@@ -62,7 +63,18 @@ impl Row {
         let (probes, late_probes) = (Vec::new(), Vec::new());
         let sandbox = (0, true);
         let pod = pod(UID, spec);
-        Row { number, given, pod, states, sandbox, probes, late_probes, edit: None, remembered: None, found: None }
+        Row {
+            number,
+            given,
+            pod,
+            states,
+            sandbox,
+            probes,
+            late_probes,
+            edit: None,
+            remembered: None,
+            found: None,
+        }
     }
     fn is(mut self, called: &str, state: State) -> Row {
         let row = self.states.iter_mut().find(|(name, _)| name == called).expect("a container of that name");
@@ -150,7 +162,8 @@ fn r(number: u32, given: &'static str, policy: RestartPolicy) -> Row {
         })
         .collect();
     let mains = (0..3).map(|i| container(&format!("c{i}"))).collect();
-    let mut row = Row::of(number, given, spec(policy, inits, mains), |_, init| if init { Running } else { Absent });
+    let mut row =
+        Row::of(number, given, spec(policy, inits, mains), |_, init| if init { Running } else { Absent });
     for called in ["r1", "r2"] {
         row = row.probe(called, Startup, Some(true)).probe(called, Liveness, Some(true));
     }
@@ -212,7 +225,8 @@ fn rows() -> Vec<Row> {
             .expect("K S+3 C[0,1,2]"),
         b(43, "Never; c1 Unknown", Never).is("c1", Unknown).expect("X{c1} C[1]"),
         b(44, "Never; c1 Created", Never).is("c1", Created).expect("C[1]"),
-        exits(b(45, "pod Never; c0, c1 Always", Never).policy("c0", Always).policy("c1", Always)).expect("C[0,1]"),
+        exits(b(45, "pod Never; c0, c1 Always", Never).policy("c0", Always).policy("c1", Always))
+            .expect("C[0,1]"),
         exits(b(46, "pod Never; c0, c1 OnFailure", Never).policy("c0", OnFailure).policy("c1", OnFailure))
             .expect("C[1]"),
         b(46, "pod Never; c0, c1 OnFailure; c1 Created", Never)
@@ -254,7 +268,10 @@ fn rows() -> Vec<Row> {
             .probe("r1", Liveness, None)
             .expect("I[2]"),
         r(64, "r2 unknown; r1's liveness passes", Always).is("r2", Absent).expect("I[2]"),
-        r(65, "r2 unknown; r1's startup missing", Always).is("r2", Absent).probe("r1", Startup, None).expect("–"),
+        r(65, "r2 unknown; r1's startup missing", Always)
+            .is("r2", Absent)
+            .probe("r1", Startup, None)
+            .expect("–"),
         r(65, "r2 unknown; r1's startup passed", Always).is("r2", Absent).expect("I[2]"),
         r(66, "r2 liveness Failure", Always).then("r2", Liveness, false).expect("X{r2} I[2] C[0,1,2]"),
         r(67, "r2 startup Failure", Always)
@@ -301,10 +318,7 @@ fn rows() -> Vec<Row> {
         e(75, "second ephemeral added", Always).edit(second_ephemeral).expect("E[1]"),
         e(75, "ephemeral exited", Always).is("e0", Exit(1)).expect("–"),
         e(75, "ephemeral Unknown", Always).is("e0", Unknown).expect("–"),
-        e(76, "init runs, ephemeral missing", Always)
-            .nothing_known()
-            .is("i0", Running)
-            .expect("E[0]"),
+        e(76, "init runs, ephemeral missing", Always).nothing_known().is("i0", Running).expect("E[0]"),
         e(77, "Never, mains exit 0, ephemeral runs", Never).all(&["c0", "c1", "c2"], Exit(0)).expect("K"),
     ]
 }
@@ -329,7 +343,10 @@ fn starting(mut row: Row) -> Row {
 
 fn show(plan: &Plan, pod: &PodState, spec: &PodSpec) -> String {
     let index = |list: &[Arc<Container>], i: usize| {
-        list.iter().position(|c| c.name == pod.containers[i].name).expect("a container of the spec").to_string()
+        list.iter()
+            .position(|c| c.name == pod.containers[i].name)
+            .expect("a container of the spec")
+            .to_string()
     };
     let many = |head: &str, list: Vec<String>, tail: &str| {
         if list.is_empty() { String::new() } else { format!("{head}{}{tail}", list.join(",")) }
@@ -358,8 +375,12 @@ struct Want {
 fn parse(plan: &str, spec: &PodSpec) -> Want {
     let mut want = Want::default();
     for part in plan.split(' ').filter(|p| *p != "–") {
-        let list: Vec<&str> =
-            part.get(2..part.len().saturating_sub(1)).unwrap_or("").split(',').filter(|s| !s.is_empty()).collect();
+        let list: Vec<&str> = part
+            .get(2..part.len().saturating_sub(1))
+            .unwrap_or("")
+            .split(',')
+            .filter(|s| !s.is_empty())
+            .collect();
         let mut start = |from: &[Arc<Container>]| {
             for i in &list {
                 want.start.insert(from[i.parse::<usize>().expect("an index")].name.to_string());
@@ -401,8 +422,12 @@ fn remembered(row: &Row, expected: &str) {
     for (called, state) in &row.states {
         let called = called.clone();
         match state {
-            Absent => bench.hold(move |a| a.verb() == "pull" && a.container().is_some_and(|c| *c.name == *called)),
-            Created => bench.hold(move |a| a.verb() == "start" && a.container().is_some_and(|c| *c.name == *called)),
+            Absent => {
+                bench.hold(move |a| a.verb() == "pull" && a.container().is_some_and(|c| *c.name == *called))
+            }
+            Created => {
+                bench.hold(move |a| a.verb() == "start" && a.container().is_some_and(|c| *c.name == *called))
+            }
             Exit(0) if called.starts_with('i') => {
                 bench.ends.insert(called, 0);
             }
@@ -497,9 +522,16 @@ fn acts(mut bench: Bench, row: &Row, mark: usize, expected: &str, spec: &PodSpec
         let made = deeds.iter().position(|d| d == "sandbox").expect("a sandbox was made");
         let before = &deeds[..made];
         assert!(before.iter().all(|d| d.starts_with("stop")), "only stops before the new sandbox, {deeds:?}");
-        let running: Vec<&str> =
-            row.states.iter().filter(|(_, s)| matches!(s, Running | Unknown)).map(|(c, _)| c.as_str()).collect();
-        assert!(running.iter().all(|c| before.contains(&format!("stop {c}"))), "what ran is stopped, {deeds:?}");
+        let running: Vec<&str> = row
+            .states
+            .iter()
+            .filter(|(_, s)| matches!(s, Running | Unknown))
+            .map(|(c, _)| c.as_str())
+            .collect();
+        assert!(
+            running.iter().all(|c| before.contains(&format!("stop {c}"))),
+            "what ran is stopped, {deeds:?}"
+        );
     }
     assert!(row.states.iter().all(|(c, _)| row.state(c) != Unknown || c == "e0" || started.contains(c)));
 }
@@ -574,7 +606,9 @@ fn restarting() -> Pod {
 }
 
 fn shown_reset(plan: &Plan) -> Vec<String> {
-    let show = |(id, kill): &(ContainerId, bool)| format!("{}.{}{}", id.name, id.attempt, if *kill { " kill" } else { "" });
+    let show = |(id, kill): &(ContainerId, bool)| {
+        format!("{}.{}{}", id.name, id.attempt, if *kill { " kill" } else { "" })
+    };
     plan.reset.iter().map(show).collect()
 }
 
@@ -617,6 +651,21 @@ fn restart_all_begins_anew() {
     assert_eq!(bench.count(mark, "start"), 3, "once");
 }
 
+/// §2.1, without a number.
+#[test]
+fn two_running_sandboxes_make_room_for_a_third() {
+    let mut bench = Bench::with(&mains(Always, 1));
+    bench.restart_agent();
+    bench.host.sandboxes.insert((UID, 1), true);
+    bench.sources_ready();
+    let mark = bench.mark();
+    bench.run();
+    assert_eq!(bench.log[mark..].iter().filter_map(sandbox_attempt).collect::<Vec<u32>>(), [2]);
+    let up: Vec<u32> =
+        bench.host.sandboxes.iter().filter(|(_, ready)| **ready).map(|((_, n), _)| *n).collect();
+    assert_eq!((up, bench.asked(mark, &["start"]).len()), (vec![2], 1));
+}
+
 const CASES: &[Case] = &[
     Case { number: 30, given: "no sandbox, nothing known", run: no_sandbox },
     Case { number: 37, given: "sandbox without address", run: sandbox_without_address },
@@ -634,7 +683,11 @@ fn a_remembering_node_plans_and_acts_as_the_table_says() {
     let rows = rows();
     run_all(rows.iter().filter_map(|row| {
         let expected = row.remembered?;
-        Some((row.number, row.given.to_string(), Box::new(move || remembered(row, expected)) as Box<dyn Fn()>))
+        Some((
+            row.number,
+            row.given.to_string(),
+            Box::new(move || remembered(row, expected)) as Box<dyn Fn()>,
+        ))
     }));
 }
 
