@@ -161,6 +161,8 @@ impl Host {
     }
 }
 
+type Hold = Box<dyn Fn(&Action) -> bool>;
+
 /// See the file's head.
 pub struct Bench {
     pub node: Node,
@@ -176,7 +178,7 @@ pub struct Bench {
     pub stop_codes: BTreeMap<String, i32>,
     inbox: VecDeque<Command>,
     held: Vec<Command>,
-    holds: Vec<Box<dyn Fn(&Action) -> bool>>,
+    holds: Vec<Hold>,
     applied: BTreeMap<PodUid, Pod>,
 }
 

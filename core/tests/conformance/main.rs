@@ -2,6 +2,7 @@
 //! those that don't apply are listed here with the reason.
 #![allow(clippy::expect_used, clippy::wildcard_enum_match_arm)]
 
+mod action_row;
 mod actions;
 mod allocation;
 mod kit;
