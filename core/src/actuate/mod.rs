@@ -23,9 +23,8 @@ use plan::Plan;
 
 /// Takes the pod's next steps.
 pub(crate) fn actuate(pod: &mut PodState, ctx: &mut Context<'_>) {
-    // After a restart nothing is done to what has not been looked at yet (DESIGN §3 "Restart").
-    let known = pod.born == ctx.epoch || ctx.runtime_seen;
-    if !known {
+    // Nothing is done to, or concluded about, what has not been looked at yet (DESIGN §3 "Restart", B1).
+    if !ctx.runtime_seen {
         return;
     }
     look_at_unknowns(pod, ctx);
@@ -35,7 +34,12 @@ pub(crate) fn actuate(pod: &mut PodState, ctx: &mut Context<'_>) {
     match pod.lifecycle {
         Lifecycle::Waiting | Lifecycle::Active => {}
         Lifecycle::Terminating(_) => terminate::drive(pod, ctx),
-        Lifecycle::Terminated => {}
+        // A late sight of something that runs doesn't move the pod back (B2), but it goes.
+        Lifecycle::Terminated => {
+            if !pod.has_instances() {
+                sandbox::stop_all(pod, ctx);
+            }
+        }
     }
     kill_surplus(pod, ctx);
     stop::drive_all(pod, ctx);

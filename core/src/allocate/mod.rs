@@ -76,6 +76,10 @@ pub(crate) fn retry_queue(state: &mut State, why: Why, touched: &mut Touched, ou
 
 /// A pod that was not admitted yet.
 fn consider(state: &mut State, uid: PodUid, out: &mut Commands) {
+    // What the host holds of it may be taken over only before admission (DESIGN §3 "Restart"; both looks touch it again).
+    if !(state.recovery.runtime.seen && state.recovery.mounts.seen) {
+        return;
+    }
     let Some(pod) = state.pods.get(&uid) else { return };
     if pod.pod.source == Source::File && !admit::static_name_free(state, pod) {
         return;
