@@ -1,0 +1,131 @@
+//! The live timeline: simulated time on the left, a lane per pod, container and volume, and what happened on the
+//! right. Each lane is a thread in the colour of its phase that begins with the thing and ends with it, so that the
+//! picture only ever grows downwards, as a terminal does.
+
+use crate::lives::Lane;
+use crate::names::clock;
+use crate::paint::{Phase, Tone, paint};
+use crate::story::Line;
+use nodefold_core::time::Time;
+
+/// More lanes at once are not told apart any more; what has none is told in words.
+const MOST_LANES: usize = 24;
+
+/// The lanes that are alive, each in its place.
+#[derive(Debug, Default)]
+pub struct Timeline {
+    places: Vec<Option<(Lane, Phase)>>,
+    beginning: Time,
+    before: Option<Time>,
+}
+
+impl Timeline {
+    /// A timeline that begins at a moment.
+    pub fn from(beginning: Time) -> Timeline {
+        Timeline { places: Vec::new(), beginning, before: None }
+    }
+
+    /// The next line as a terminal shows it.
+    pub fn draw(&mut self, line: &Line) -> Vec<String> {
+        let place = line.lane.as_ref().and_then(|(lane, phase)| self.place(lane, *phase));
+        let threads = self.threads(place);
+        // What happens at one moment is told under one time.
+        let time = match self.before.replace(line.at) {
+            Some(before) if before == line.at => String::new(),
+            Some(_) | None => clock(line.at, self.beginning),
+        };
+        let quiet = Tone::Quiet.style();
+        let mut out =
+            vec![format!("{}  {threads} {}", paint(quiet, format!("{time:>10}")), paint(line.tone.style(), &line.text))];
+        for more in &line.more {
+            out.push(format!("{:>10}  {}   {more}", "", self.threads(None)));
+        }
+        for slot in &mut self.places {
+            if matches!(slot, Some((_, Phase::Gone))) {
+                *slot = None;
+            }
+        }
+        while matches!(self.places.last(), Some(None)) {
+            self.places.pop();
+        }
+        out
+    }
+
+    /// The next line as a pipe gets it.
+    pub fn plain(&self, line: &Line) -> Vec<String> {
+        let mut out = vec![format!("{:>10}  {}", clock(line.at, self.beginning), line.text)];
+        out.extend(line.more.iter().map(|more| format!("{:>10}    {more}", "")));
+        out
+    }
+
+    /// The place of a lane, which is found for it if it has none.
+    fn place(&mut self, lane: &Lane, phase: Option<Phase>) -> Option<usize> {
+        let known = self.places.iter().position(|p| matches!(p, Some((l, _)) if l == lane));
+        let place = match known {
+            Some(place) => place,
+            None => {
+                let free = self.places.iter().position(Option::is_none).unwrap_or(self.places.len());
+                if free >= MOST_LANES {
+                    return None;
+                }
+                if free == self.places.len() {
+                    self.places.push(None);
+                }
+                self.places[free] = Some((lane.clone(), Phase::Waiting));
+                free
+            }
+        };
+        if let (Some(phase), Some(Some((_, now)))) = (phase, self.places.get_mut(place)) {
+            *now = phase;
+        }
+        Some(place)
+    }
+
+    fn threads(&self, here: Option<usize>) -> String {
+        let mut out = String::new();
+        for (i, slot) in self.places.iter().enumerate() {
+            match slot {
+                Some((_, phase)) if here == Some(i) => out.push_str(&paint(phase.style(), phase.dot())),
+                Some((_, phase)) => out.push_str(&paint(phase.style(), phase.thread())),
+                None => out.push(' '),
+            }
+            out.push(' ');
+        }
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nodefold_core::ids::PodUid;
+
+    fn line(lane: u128, phase: Phase) -> Line {
+        let lane = Some((Lane::Pod(PodUid(lane)), Some(phase)));
+        Line { at: Time(1), lane, tone: Tone::Plain, text: "x".into(), more: Vec::new() }
+    }
+
+    fn bare(text: &str) -> String {
+        anstream::adapter::strip_str(text).to_string()
+    }
+
+    #[test]
+    fn a_lane_keeps_its_place_and_gives_it_up_when_it_ends() {
+        let mut timeline = Timeline::from(Time(0));
+        timeline.draw(&line(1, Phase::Up));
+        assert!(bare(&timeline.draw(&line(2, Phase::Coming))[0]).contains("│ ◔  x"));
+        assert!(bare(&timeline.draw(&line(1, Phase::Gone))[0]).contains("╵ ┆  x"));
+        assert!(bare(&timeline.draw(&line(3, Phase::Up))[0]).contains("● ┆  x"));
+    }
+
+    #[test]
+    fn what_has_no_place_any_more_is_told_in_words() {
+        let mut timeline = Timeline::from(Time(0));
+        for lane in 0..MOST_LANES as u128 {
+            timeline.draw(&line(lane, Phase::Up));
+        }
+        let drawn = bare(&timeline.draw(&line(99, Phase::Up))[0]);
+        assert_eq!(drawn.matches('│').count(), MOST_LANES, "{drawn}");
+        assert!(drawn.ends_with(" x"), "{drawn}");
+    }
+}
