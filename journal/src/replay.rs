@@ -332,13 +332,15 @@ impl<'a> Folding<'a> {
             }
             state.at = at;
             state.out.clear();
-            if let Record::Fact(event) = &record
-                && !self.skip.contains_key(&frame.number)
-            {
-                let State { fold, out, .. } = state;
-                catch_unwind(AssertUnwindSafe(|| fold.apply(event, out)))
-                    .map_err(|panic| panicked(batches, frame, &*panic))?;
-                state.commands.add(&state.out.commands);
+            if let Record::Fact(event) = &record {
+                if self.skip.contains_key(&frame.number) {
+                    state.fold.skip(event);
+                } else {
+                    let State { fold, out, .. } = state;
+                    catch_unwind(AssertUnwindSafe(|| fold.apply(event, out)))
+                        .map_err(|panic| panicked(batches, frame, &*panic))?;
+                    state.commands.add(&state.out.commands);
+                }
             }
             state.report.records = frame.number;
             if let Some(each) = each {
@@ -452,6 +454,7 @@ impl<F: Fold> State<F> {
             software: self.header.software.clone(),
             what,
             pods,
+            node: Vec::new(),
             snapshot: None,
         });
     }
@@ -479,6 +482,7 @@ impl<F: Fold> State<F> {
                     software: head.software,
                     what,
                     pods: field_differences(pods, &recorded, &self.fold),
+                    node: differing_fields(&recorded.describe(None), &self.fold.describe(None)),
                     snapshot: Some(records),
                 });
             } else {
@@ -488,8 +492,11 @@ impl<F: Fold> State<F> {
         };
         if difference.snapshot.is_none() {
             for pod in &mut difference.pods {
-                pod.fields = differing_fields(&recorded.describe(pod.pod), &self.fold.describe(pod.pod));
+                let (recorded, folded) =
+                    (recorded.describe(Some(pod.pod)), self.fold.describe(Some(pod.pod)));
+                pod.fields = differing_fields(&recorded, &folded);
             }
+            difference.node = differing_fields(&recorded.describe(None), &self.fold.describe(None));
             difference.snapshot = Some(records);
         }
     }
@@ -513,7 +520,7 @@ fn field_differences<F: Fold>(pods: Vec<PodUid>, recorded: &F, folded: &F) -> Ve
             pod,
             recorded: None,
             folded: None,
-            fields: differing_fields(&recorded.describe(pod), &folded.describe(pod)),
+            fields: differing_fields(&recorded.describe(Some(pod)), &folded.describe(Some(pod))),
         })
         .filter(|p| !p.fields.is_empty())
         .collect()

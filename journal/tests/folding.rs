@@ -108,9 +108,9 @@ fn verify_says_at_which_batch_in_which_pod_and_in_which_field_a_fold_first_diffe
     let (memory, _) = live.stop();
     let found = verify::<Counting<4>>(&memory.storage()).unwrap().report.difference.expect("a difference");
     let fields: Vec<_> = found.pods[0].fields.iter().map(|f| f.path.as_str()).collect();
-    assert_eq!(fields, ["seen.facts"], "{found}");
+    assert_eq!((fields, found.node.len()), (vec!["[0].facts"], 0), "{found}");
     let text = found.to_string();
-    assert!(text.contains("seen.facts: recorded 2, folded 3") && text.contains("batch 4"), "{text}");
+    assert!(text.contains("[0].facts: recorded 2, folded 3") && text.contains("batch 4"), "{text}");
     // The right fold finds nothing.
     assert_eq!(verify::<Right>(&memory.storage()).unwrap().report.difference, None);
 }
@@ -181,6 +181,9 @@ impl Fold for OtherLayout {
     fn apply(&mut self, event: &Event, out: &mut nodefold_core::Commands) {
         self.0.apply(event, out);
     }
+    fn skip(&mut self, event: &Event) {
+        self.0.skip(event);
+    }
     fn digest(&mut self) -> nodefold_core::Digest {
         self.0.digest()
     }
@@ -196,7 +199,7 @@ impl Fold for OtherLayout {
     fn from_snapshot(_: &[u8]) -> Result<Self, String> {
         panic!("bytes of another layout were read");
     }
-    fn describe(&self, pod: PodUid) -> serde_json::Value {
+    fn describe(&self, pod: Option<PodUid>) -> String {
         self.0.describe(pod)
     }
 }

@@ -49,10 +49,8 @@ pub(super) fn scan(pod: &PodState) -> Scan {
         }
         passed = true;
     }
-    if !passed {
-        if let Some(&first) = inits.first() {
-            found.start.push((first, rule_of(&pod.containers[first])));
-        }
+    if !passed && let Some(&first) = inits.first() {
+        found.start.push((first, rule_of(&pod.containers[first])));
     }
     found.start.reverse();
     found
@@ -97,7 +95,10 @@ fn plain(
     match status {
         Seen::Nothing | Seen::InFlight | Seen::Running => {}
         Seen::Created => found.start.push((i, Rule::InitNext)),
-        Seen::Exited(0) => advance(pod, next, found),
+        // One that the runtime had lost and that was stopped is run again, whatever its code (case 57).
+        Seen::Exited(0) if container.last.as_ref().is_none_or(|ended| ended.why.is_none()) => {
+            advance(pod, next, found);
+        }
         Seen::Exited(_) => {
             let again = container
                 .last

@@ -23,9 +23,8 @@ use plan::Plan;
 
 /// Takes the pod's next steps.
 pub(crate) fn actuate(pod: &mut PodState, ctx: &mut Context<'_>) {
-    // After a restart nothing is done to what has not been looked at yet (DESIGN §3 "Restart").
-    let known = pod.born == ctx.epoch || ctx.runtime_seen;
-    if !known {
+    // Nothing is done to, or concluded about, what has not been looked at yet (DESIGN §3 "Restart", B1).
+    if !ctx.runtime_seen {
         return;
     }
     look_at_unknowns(pod, ctx);
@@ -35,7 +34,12 @@ pub(crate) fn actuate(pod: &mut PodState, ctx: &mut Context<'_>) {
     match pod.lifecycle {
         Lifecycle::Waiting | Lifecycle::Active => {}
         Lifecycle::Terminating(_) => terminate::drive(pod, ctx),
-        Lifecycle::Terminated => {}
+        // A late sight of something that runs doesn't move the pod back (B2), but it goes.
+        Lifecycle::Terminated => {
+            if !pod.has_instances() {
+                sandbox::stop_all(pod, ctx);
+            }
+        }
     }
     kill_surplus(pod, ctx);
     stop::drive_all(pod, ctx);
@@ -47,16 +51,16 @@ pub(crate) fn actuate(pod: &mut PodState, ctx: &mut Context<'_>) {
 }
 
 fn active(pod: &mut PodState, ctx: &mut Context<'_>) {
-    if let (Some(started), Some(limit)) = (pod.start_time, pod.pod.spec.active_deadline) {
-        if ctx.due(started.after(limit), Why::ActiveDeadline) {
-            let message = "Pod was active on the node longer than the specified deadline";
-            fail_with(pod, "DeadlineExceeded", message.into());
-            ctx.tell(pod.pod.uid, true, "DeadlineExceeded", message.into(), None);
-            let deadline = ctx.now.after(pod.termination_grace().max(Nanos::secs(1)));
-            begin_termination(pod, TerminationCause::DeadlineExceeded, ctx.now, deadline);
-            ctx.moved(pod.pod.uid, crate::command::Subject::Pod, "Active", "Terminating");
-            return;
-        }
+    if let (Some(started), Some(limit)) = (pod.start_time, pod.pod.spec.active_deadline)
+        && ctx.due(started.after(limit), Why::ActiveDeadline)
+    {
+        let message = "Pod was active on the node longer than the specified deadline";
+        fail_with(pod, "DeadlineExceeded", message.into());
+        ctx.tell(pod.pod.uid, true, "DeadlineExceeded", message.into(), None);
+        let deadline = ctx.now.after(pod.termination_grace().max(Nanos::secs(1)));
+        begin_termination(pod, TerminationCause::DeadlineExceeded, ctx.now, deadline);
+        ctx.moved(pod.pod.uid, crate::command::Subject::Pod, "Active", "Terminating");
+        return;
     }
     let plan = plan::compute(pod);
     carry_out(pod, &plan, ctx);

@@ -76,6 +76,10 @@ pub(crate) fn retry_queue(state: &mut State, why: Why, touched: &mut Touched, ou
 
 /// A pod that was not admitted yet.
 fn consider(state: &mut State, uid: PodUid, out: &mut Commands) {
+    // What the host holds of it may be taken over only before admission (DESIGN §3 "Restart"; both looks touch it again).
+    if !(state.recovery.runtime.seen && state.recovery.mounts.seen) {
+        return;
+    }
     let Some(pod) = state.pods.get(&uid) else { return };
     if pod.pod.source == Source::File && !admit::static_name_free(state, pod) {
         return;
@@ -127,19 +131,17 @@ fn book(state: &mut State, uid: PodUid) -> bool {
     let lacks_ephemeral = commit::lacks_ephemeral(pod);
     if !differs {
         state.queue.remove(&uid);
-        if pending.is_some() || lacks_ephemeral {
-            if let Some(pod) = state.pod_mut(uid) {
-                // Reverted to what is allocated: nothing is pending any more.
-                pod.pending = None;
-                commit::add_ephemeral(pod);
-            }
+        if (pending.is_some() || lacks_ephemeral)
+            && let Some(pod) = state.pod_mut(uid)
+        {
+            // Reverted to what is allocated: nothing is pending any more.
+            pod.pending = None;
+            commit::add_ephemeral(pod);
         }
         return false;
     }
-    if lacks_ephemeral {
-        if let Some(pod) = state.pod_mut(uid) {
-            commit::add_ephemeral(pod);
-        }
+    if lacks_ephemeral && let Some(pod) = state.pod_mut(uid) {
+        commit::add_ephemeral(pod);
     }
     // A new spec is tried at once, whatever was said of an older one.
     let fresh = pending.is_none_or(|p| p.generation != generation);

@@ -18,13 +18,14 @@ pub(super) fn image_pulled(
     already_present: bool,
 ) {
     let Some(pod) = r.pod(uid) else { return };
-    let Some(container) = pod.container_of(id).filter(|c| c.pulling == Some(op)) else {
+    let Some(container) = pod.container_of(id).filter(|c| c.pulling.as_ref().is_some_and(|(o, _)| *o == op))
+    else {
         return r.stale(uid, op);
     };
-    container.pulling = None;
-    container.image_id = Some(image_id.clone());
+    let Some((_, image)) = container.pulling.take() else { return };
+    // The definition may have moved on to another image meanwhile, which then wants a pull of its own.
+    container.image_id = (image == container.spec.image).then(|| image_id.clone());
     container.pull_retry.clear();
-    let image = container.spec.image.clone();
     let how = if already_present {
         text(format_args!(
             "Container image \"{image}\" already present on machine and can be accessed by the pod"
@@ -45,7 +46,8 @@ pub(super) fn image_pull_failed(
 ) {
     let (now, timing) = (r.state.now, r.state.config.timing.clone());
     let Some(pod) = r.pod(uid) else { return };
-    let Some(container) = pod.container_of(id).filter(|c| c.pulling == Some(op)) else {
+    let Some(container) = pod.container_of(id).filter(|c| c.pulling.as_ref().is_some_and(|(o, _)| *o == op))
+    else {
         return r.stale(uid, op);
     };
     container.pulling = None;
@@ -216,7 +218,9 @@ pub(crate) fn end_instance(container: &mut ContainerState, exit: Exit, message: 
         _ if ran >= timing.crash_backoff_reset => 1,
         _ => container.crashes.saturating_add(1),
     };
-    if container.kind == ContainerKind::Init && exit.code == 0 && instance.started_at.is_some() {
+    // An init container is done when it ended well by itself, not when it was stopped (case 57).
+    let started_at = exit.started_at.or(instance.started_at);
+    if container.kind == ContainerKind::Init && exit.code == 0 && started_at.is_some() && why.is_none() {
         container.completed_in = Some(instance.sandbox);
     }
     remember_dead(container, instance.attempt, instance.sandbox);
@@ -324,17 +328,17 @@ pub(super) fn remove_failed(r: &mut Recording<'_>, op: OpId, uid: PodUid, id: &C
     let (now, timing) = (r.state.now, r.state.config.timing.clone());
     let Some(pod) = r.pod(uid) else { return };
     let Some(container) = pod.container_of(id) else { return r.stale(uid, op) };
-    if let Some(instance) = container.instance_mut(id.attempt) {
-        if matches!(instance.phase, InstancePhase::Discarding { op: o } if o == op) {
-            instance.phase = match error.class {
-                ErrorClass::Uncertain => InstancePhase::Unknown,
-                ErrorClass::Final | ErrorClass::Transient => InstancePhase::Created,
-            };
-            if let Some(stop) = &mut instance.stop {
-                stop.retry.fail(now, timing.retry_backoff_initial, timing.retry_backoff_max);
-            }
-            return;
+    if let Some(instance) = container.instance_mut(id.attempt)
+        && matches!(instance.phase, InstancePhase::Discarding { op: o } if o == op)
+    {
+        instance.phase = match error.class {
+            ErrorClass::Uncertain => InstancePhase::Unknown,
+            ErrorClass::Final | ErrorClass::Transient => InstancePhase::Created,
+        };
+        if let Some(stop) = &mut instance.stop {
+            stop.retry.fail(now, timing.retry_backoff_initial, timing.retry_backoff_max);
         }
+        return;
     }
     let Some(dead) = container.dead.iter_mut().find(|d| d.attempt == id.attempt && d.removing == Some(op))
     else {

@@ -10,9 +10,10 @@ use crate::context::{Why, text};
 use crate::event::{OpError, SeenContainer, SeenMount, SeenSandbox, SeenState};
 use crate::ids::{OpId, PodUid, Source};
 use crate::node::{Look, Recovery};
+use crate::spec::Container;
 use crate::state::{
-    ContainerState, HookState, Instance, InstancePhase, PodState, Probes, Retry, Sandbox, SandboxPhase,
-    Shared, TerminationCause, VolumePhase, VolumeState,
+    ContainerKind, ContainerState, HookState, Instance, InstancePhase, Lifecycle, PodState, Probes, Retry,
+    Sandbox, SandboxPhase, Shared, TerminationCause, VolumePhase, VolumeState,
 };
 use crate::time::Nanos;
 use alloc::sync::Arc;
@@ -252,6 +253,8 @@ pub(super) fn runtime_observed(
     containers: &[SeenContainer],
 ) {
     let only = r.state.observations.remove(&op);
+    let timing = &r.state.config.timing;
+    let (initial, max) = (timing.retry_backoff_initial, timing.retry_backoff_max);
     match only {
         Some(uid) => {
             let (now, timing) = (r.state.now, r.state.config.timing.clone());
@@ -270,9 +273,13 @@ pub(super) fn runtime_observed(
             if complete {
                 r.state.recovery.runtime = Look { asked: None, seen: true, retry: Retry::default() };
             } else {
-                // What it shows is true; what it doesn't show is not known. Look again.
-                let again = r.look(Action::ObserveRuntime);
-                r.state.recovery.runtime.asked = Some(again);
+                // What it shows is true; what it doesn't show is not known. Look again, after a while.
+                let look = &mut r.state.recovery.runtime;
+                look.asked = None;
+                look.retry.fail(r.state.now, initial, max);
+                if let Some(at) = look.retry.until {
+                    r.state.wake_allocator(at, Why::ObserveRetry);
+                }
             }
         }
         None => return r.stale(PodUid(0), op),
@@ -389,12 +396,18 @@ fn container_found(r: &mut Recording<'_>, uid: PodUid, seen: &SeenContainer) {
     let id = seen.container.clone();
     let Some(pod) = r.pod(uid) else { return };
     // A pod that was just named finds its own containers running: they are taken over, as made from the spec that it
-    // came with. Two live ones of a name are not (S6).
+    // came with, to run on or to be stopped with its grace. Two live ones of a name are not (S6).
     let adoptable =
-        pod.allocated.is_none() && pod.is_not_ended() && !pod.containers.iter().any(|c| c.name == id.name);
+        pod.allocated.is_none() && !pod.is_terminated() && !pod.containers.iter().any(|c| c.name == id.name);
     let spec = pod.pod.spec.clone();
     if adoptable {
-        if let Some((definition, kind)) = crate::allocate::commit::definition(&spec, &id.name) {
+        let known = crate::allocate::commit::definition(&spec, &id.name);
+        let known = known.map(|(definition, kind)| (definition.clone(), kind));
+        // Of an orphan's containers nothing is known but the name (case 89).
+        let orphan =
+            matches!(&pod.lifecycle, Lifecycle::Terminating(t) if t.cause == TerminationCause::Orphan);
+        let bare = || (Arc::new(Container::unknown(id.name.clone())), ContainerKind::Main);
+        if let Some((definition, kind)) = known.or_else(|| orphan.then(bare)) {
             let mut container = ContainerState::new(Shared::new(definition.clone()), kind, id.incarnation);
             container.next_attempt = id.attempt.saturating_add(1);
             container.restarts = id.attempt;
@@ -547,17 +560,19 @@ pub(super) fn observe_failed(r: &mut Recording<'_>, op: OpId, error: &OpError) {
     );
 }
 
-/// Looks again at what could not be seen, once its back-off is over.
+/// Looks again at what could not be seen, once its back-off is over; until then, books the moment.
 pub(crate) fn look_again(r: &mut Recording<'_>) {
     let now = r.state.now;
-    let due =
-        |look: &Look| !look.seen && look.asked.is_none() && look.retry.until.is_some_and(|at| at <= now);
-    if due(&r.state.recovery.mounts) {
-        let op = r.look(Action::ObserveMounts);
-        r.state.recovery.mounts.asked = Some(op);
-    }
-    if due(&r.state.recovery.runtime) {
-        let op = r.look(Action::ObserveRuntime);
-        r.state.recovery.runtime.asked = Some(op);
+    for action in [Action::ObserveMounts, Action::ObserveRuntime] {
+        let mounts = matches!(action, Action::ObserveMounts);
+        let look = if mounts { &r.state.recovery.mounts } else { &r.state.recovery.runtime };
+        let Some(at) = look.retry.until.filter(|_| !look.seen && look.asked.is_none()) else { continue };
+        if at > now {
+            r.state.wake_allocator(at, Why::ObserveRetry);
+            continue;
+        }
+        let op = r.look(action);
+        let look = if mounts { &mut r.state.recovery.mounts } else { &mut r.state.recovery.runtime };
+        look.asked = Some(op);
     }
 }

@@ -67,10 +67,18 @@ impl World {
             Action::MountVolume { volume, spec, .. } => self.mount(command, volume, spec),
             Action::UnmountVolume { volume, .. } => self.unmount(command, volume),
             Action::RefreshVolume { volume, spec, .. } => self.refresh(command, volume, spec),
-            Action::PullImage { container, image, policy } => self.images.pull(image, *policy).map(|pulled| {
-                let (image_id, already_present) = (pulled.image_id, pulled.already_present);
-                Some(Fact::ImagePulled { op, pod, container: container.clone(), image_id, already_present })
-            }),
+            Action::PullImage { container, image, policy } => {
+                self.images.pull(image, *policy).map(|pulled| {
+                    let (image_id, already_present) = (pulled.image_id, pulled.already_present);
+                    Some(Fact::ImagePulled {
+                        op,
+                        pod,
+                        container: container.clone(),
+                        image_id,
+                        already_present,
+                    })
+                })
+            }
             Action::CreateSandbox { attempt, allocated, .. } => {
                 let ip = (!allocated.host_network).then(|| self.runtime.next_address());
                 self.runtime.sandboxes.insert((pod, *attempt), Sandbox { ready: true, ip: ip.clone() });
@@ -92,13 +100,17 @@ impl World {
             Action::StopContainer { container, grace } => {
                 self.end(pod, container, |world| world.terminate(pod, container, *grace))
             }
-            Action::KillContainer { container } => self.end(pod, container, |world| world.kill(pod, container)),
+            Action::KillContainer { container } => {
+                self.end(pod, container, |world| world.kill(pod, container))
+            }
             Action::RemoveContainer { container } => self.remove(command, container),
             Action::ResizeContainer { container, .. } => match self.state(pod, container) {
                 Some(State::Running { .. } | State::Created) => {
                     Ok(Some(Fact::ContainerResized { op, pod, container: container.clone() }))
                 }
-                Some(State::Exited(_)) | None => Err(refused(format!("container {container} is not running"))),
+                Some(State::Exited(_)) | None => {
+                    Err(refused(format!("container {container} is not running")))
+                }
             },
             Action::ResizePod { .. } => Ok(Some(Fact::PodResized { op, pod })),
             Action::RunHook { container, hook, .. } => {
@@ -126,7 +138,8 @@ impl World {
         let (op, pod) = (command.op, command.pod);
         let content = content::gather(&self.server, &self.images, spec, self.now)?;
         if let Some(other) = self.mounts.put(pod, volume, spec) {
-            let what = format!("volume {volume} of {pod} was mounted over {other}, which is still on the host");
+            let what =
+                format!("volume {volume} of {pod} was mounted over {other}, which is still on the host");
             self.broken("S6", what);
         }
         let (renew_at, image_digest) = (content.renew_at, content.image_digest);
@@ -136,7 +149,8 @@ impl World {
     fn unmount(&mut self, command: &Command, volume: &VolumeId) -> Done {
         let (op, pod) = (command.op, command.pod);
         if let Some(holder) = self.runtime.holder_of(pod, volume).cloned() {
-            let what = format!("volume {volume} of {pod} was unmounted while container {holder} has it mounted");
+            let what =
+                format!("volume {volume} of {pod} was unmounted while container {holder} has it mounted");
             self.broken("S1", what);
         }
         self.mounts.take(pod, volume);
@@ -183,8 +197,10 @@ impl World {
             return Err(refused(format!("sandbox {} not found or not ready", new.sandbox)));
         }
         if let Some(missing) = new.mounts.iter().find(|m| !self.mounts.has(pod, &m.volume)) {
-            let message =
-                format!("cannot find volume \"{}\" to mount into container \"{}\"", missing.volume.name, id.name);
+            let message = format!(
+                "cannot find volume \"{}\" to mount into container \"{}\"",
+                missing.volume.name, id.name
+            );
             return Err(refused(message));
         }
         match self.state(pod, id) {
@@ -195,7 +211,10 @@ impl World {
             Some(State::Created) => {}
             None => {
                 if let Some(namesake) = self.runtime.live_namesake(pod, id).cloned() {
-                    self.broken("S6", format!("container {id} of {pod} was created while {namesake} may still run"));
+                    self.broken(
+                        "S6",
+                        format!("container {id} of {pod} was created while {namesake} may still run"),
+                    );
                 }
                 self.runtime.add(pod, id.clone(), new);
             }
@@ -310,10 +329,18 @@ fn refused(message: String) -> OpError {
 fn failed(command: &Command, error: OpError) -> Option<Fact> {
     let (op, pod) = (command.op, command.pod);
     Some(match &command.action {
-        Action::MountVolume { volume, .. } => Fact::VolumeMountFailed { op, pod, volume: volume.clone(), error },
-        Action::UnmountVolume { volume, .. } => Fact::VolumeUnmountFailed { op, pod, volume: volume.clone(), error },
-        Action::RefreshVolume { volume, .. } => Fact::VolumeRefreshFailed { op, pod, volume: volume.clone(), error },
-        Action::PullImage { container, .. } => Fact::ImagePullFailed { op, pod, container: container.clone(), error },
+        Action::MountVolume { volume, .. } => {
+            Fact::VolumeMountFailed { op, pod, volume: volume.clone(), error }
+        }
+        Action::UnmountVolume { volume, .. } => {
+            Fact::VolumeUnmountFailed { op, pod, volume: volume.clone(), error }
+        }
+        Action::RefreshVolume { volume, .. } => {
+            Fact::VolumeRefreshFailed { op, pod, volume: volume.clone(), error }
+        }
+        Action::PullImage { container, .. } => {
+            Fact::ImagePullFailed { op, pod, container: container.clone(), error }
+        }
         Action::CreateSandbox { attempt, .. } => Fact::SandboxFailed { op, pod, attempt: *attempt, error },
         Action::StopSandbox { attempt } => Fact::SandboxStopFailed { op, pod, attempt: *attempt, error },
         Action::RemoveSandbox { attempt } => Fact::SandboxRemoveFailed { op, pod, attempt: *attempt, error },

@@ -104,8 +104,11 @@ impl Server {
     fn stir(&mut self, at: Time, agent_listens: bool) -> Stirred {
         let mut stirred = Stirred::default();
         // Asked after each request, a watch is never behind what the store keeps.
-        let changes: Vec<Change> =
-            self.api.watch_from(self.watched_up_to).map(|changes| changes.cloned().collect()).unwrap_or_default();
+        let changes: Vec<Change> = self
+            .api
+            .watch_from(self.watched_up_to)
+            .map(|changes| changes.cloned().collect())
+            .unwrap_or_default();
         self.watched_up_to = self.api.resource_version();
         for change in changes {
             let object = &*change.object;
@@ -201,7 +204,11 @@ impl Server {
         let due = at.after(delay);
         for pod in pods {
             self.sent.insert(pod.uid, pod.clone());
-            self.queues.entry((source, pod.uid)).or_default().push_back(OnTheWay { due, pod: Some(pod), listed: true });
+            self.queues.entry((source, pod.uid)).or_default().push_back(OnTheWay {
+                due,
+                pod: Some(pod),
+                listed: true,
+            });
         }
         Ok(due)
     }

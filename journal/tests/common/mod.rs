@@ -8,7 +8,6 @@ use nodefold_core::ids::{ContainerId, EventSeq, OpId, PodUid, Source, VolumeId};
 use nodefold_core::time::{Nanos, Time};
 use nodefold_core::{Config, Digest, Event, Fact, codec};
 use nodefold_journal::{Fold, Memory, Options, Writer};
-use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Counts, per pod, how many facts there were and hashes them. `WRONG` is the number of an event that it miscounts.
@@ -49,6 +48,12 @@ impl<const WRONG: u64> Fold for Counting<WRONG> {
         });
     }
 
+    fn skip(&mut self, event: &Event) {
+        let entry = self.pods.entry(0).or_default();
+        entry.1 = codec::hash(&(entry.1, "skipped", event)).0;
+        self.touched.insert(0);
+    }
+
     fn digest(&mut self) -> Digest {
         self.pods.iter().fold(Digest(u128::from(self.events)), |sum, (uid, pod)| {
             Digest(sum.0.wrapping_add(codec::hash(&(uid, pod)).0))
@@ -77,10 +82,15 @@ impl<const WRONG: u64> Fold for Counting<WRONG> {
         Ok(Counting { config, events, pods: pods.into_iter().collect(), touched: BTreeSet::new() })
     }
 
-    fn describe(&self, pod: PodUid) -> Value {
-        match self.pods.get(&pod.0) {
-            Some((count, hash)) => json!({ "seen": { "facts": count }, "hash": format!("{hash:x}") }),
-            None => Value::Null,
+    fn describe(&self, pod: Option<PodUid>) -> String {
+        #[derive(Debug)]
+        struct Seen {
+            facts: u64,
+            hash: u128,
+        }
+        match pod {
+            Some(pod) => format!("{:#?}", self.pods.get(&pod.0).map(|&(facts, hash)| Seen { facts, hash })),
+            None => format!("{:#?}", self.events),
         }
     }
 }

@@ -124,9 +124,13 @@ fn own_evidence(
         }
     }
     let Some(id) = &row.id else { return };
-    if row.restart_count > id.attempt {
+    // The count belongs to the incarnation: its next attempt may be under way already.
+    let same_life =
+        pod.containers.iter().filter(|c| c.id.name == id.name && c.id.incarnation == id.incarnation);
+    let attempts = same_life.map(|c| c.id.attempt).fold(id.attempt, u32::max);
+    if row.restart_count > attempts {
         let explanation = format!(
-            "container {id} is shown with restart count {}, more than its own life has had starts",
+            "container {id} is shown with restart count {}, more than its own life has had restarts",
             row.restart_count
         );
         report(Some(id), explanation, &[]);
