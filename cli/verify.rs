@@ -79,7 +79,7 @@ fn different(difference: &Difference, names: &Names, at: String) -> Vec<String> 
     for pod in &difference.pods {
         out.push(format!("  pod {}{}", names.short(pod.pod), pod_digests(pod)));
         for field in &pod.fields {
-            let show = |value: &Option<Value>| value.as_ref().map_or("nothing".to_owned(), Value::to_string);
+            let show = |value: &Option<String>| value.clone().unwrap_or_else(|| "nothing".to_owned());
             out.push(format!(
                 "    {}: recorded {}, folded {}",
                 field.path,
