@@ -29,7 +29,8 @@ pub(crate) fn publish(pod: &mut PodState, ctx: &mut Context<'_>) {
     // Static pods have no object of their own, and a force-removed one's is gone (S8).
     // What was terminal when it was first seen is not told again: how its containers ended is known only there (B28).
     let told_by_others = pod.allocated.is_none() && pod.publication.terminal_acknowledged;
-    let has_reader = pod.pod.source == Source::Api && !pod.object_gone && !told_by_others;
+    let has_reader =
+        pod.pod.source == Source::Api && !pod.object_gone && !told_by_others && pod.releasing.is_none();
     let told = pod.publication.sent == pod.publication.current;
     if !has_reader || told || pod.publication.writing.is_some() {
         return;
