@@ -26,7 +26,7 @@ impl Axis {
         let mut stops = Vec::with_capacity(moments.len());
         let mut at = 0.0;
         for (i, moment) in moments.iter().enumerate() {
-            stops.push((*moment, (at as usize).min(width - 1)));
+            stops.push((*moment, (at.round() as usize).min(width - 1)));
             if let Some(weight) = weights.get(i) {
                 at += own + shared * weight / total;
             }
