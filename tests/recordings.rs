@@ -1,8 +1,8 @@
-//! The stories that a real node told (Kubernetes 1.36.2, containerd 1.6), played on the simulated node: for each pod, the
-//! API server's watch shows the same phases, container states, reasons, restart counts, readiness and conditions in the
-//! same order. What differs is in [`DIFFERENCES`], entry by entry, each with its line in SEMANTICS.md.
+//! The stories that a real node told (Kubernetes 1.36.2, containerd 1.6), played on the simulated node: for each
+//! pod, the API server's watch shows the same phases, container states, reasons, restart counts, readiness and
+//! conditions in the same order. What differs is in [`DIFFERENCES`], entry by entry, with its line in SEMANTICS.md.
 //!
-//! `recordings/NAME.yaml` is the story, `recordings/NAME.transitions.jsonl` what the real API server's watch showed.
+//! `recordings/NAME.yaml` is the story, `recordings/NAME.transitions.jsonl` what the real watch showed.
 #![allow(clippy::expect_used, reason = "a test that can't go on fails")]
 
 use nodefold_harness::{Observer, Record, RunOptions, Scenario, Verdict, run};
@@ -22,7 +22,116 @@ struct Difference {
     rule: &'static str,
 }
 
-const DIFFERENCES: &[Difference] = &[];
+const fn extra(
+    recording: &'static str,
+    pod: &'static str,
+    after: usize,
+    rule: &'static str,
+    change: &'static str,
+) -> Difference {
+    Difference { recording, pod, after, change, rule }
+}
+
+const STARTS: &str = "Each start is told when it is known";
+const ENDS: &str = "Each end is told when it is known";
+const BETWEEN: &str = "A planned restart shows the end between two lives";
+const BACK_OFF: &str = "A life that a probe ended counts for the back-off";
+const ADMISSION: &str = "What no node could ever hold is the node's to refuse";
+
+/// `app`, the only container, ended well.
+const APP_ENDED: &str = r#"{"containers": {"app": {"state": "terminated:Completed:0", "ready": false}},
+    "conditions": {"PodReadyToStartContainers": "False", "Ready": "False:ContainersNotReady",
+        "ContainersReady": "False:ContainersNotReady"}}"#;
+/// Both ended well.
+const APP_AND_SIDE_ENDED: &str = r#"{"containers": {
+    "app": {"state": "terminated:Completed:0", "ready": false},
+    "side": {"state": "terminated:Completed:0", "ready": false}},
+    "conditions": {"PodReadyToStartContainers": "False", "Ready": "False:ContainersNotReady",
+        "ContainersReady": "False:ContainersNotReady"}}"#;
+/// `app` ended well, and the pod goes on.
+const APP_STOPPED: &str = r#"{"containers": {"app": {"state": "terminated:Completed:0", "ready": false}},
+    "conditions": {"Ready": "False:ContainersNotReady", "ContainersReady": "False:ContainersNotReady"}}"#;
+
+const DIFFERENCES: &[Difference] = &[
+    extra("01-volumes-basic", "web", 4, ENDS, APP_ENDED),
+    extra(
+        "02-crashloop",
+        "crash",
+        12,
+        ENDS,
+        r#"{"containers": {"app": {"state": "terminated:Error:3", "ready": false}}, "conditions": {
+        "PodReadyToStartContainers": "False", "Ready": "False:ContainersNotReady",
+        "ContainersReady": "False:ContainersNotReady"}}"#,
+    ),
+    extra("03-missing-secret-then-created", "late", 4, ENDS, APP_ENDED),
+    extra(
+        "04-image-change",
+        "img",
+        2,
+        STARTS,
+        r#"{"containers": {"app": {"state": "running", "ready": true}}}"#,
+    ),
+    extra("04-image-change", "img", 3, BETWEEN, APP_STOPPED),
+    extra("04-image-change", "img", 5, ENDS, APP_STOPPED),
+    extra("04-image-change", "img", 5, ENDS, APP_AND_SIDE_ENDED),
+    extra(
+        "05-resize-ok-deferred-infeasible",
+        "rb",
+        3,
+        ADMISSION,
+        r#"{"conditions": {"PodResizePending": "True:Infeasible"}}"#,
+    ),
+    extra("05-resize-ok-deferred-infeasible", "ra", 9, ENDS, APP_ENDED),
+    extra("05-resize-ok-deferred-infeasible", "rb", 6, ENDS, APP_ENDED),
+    extra("06-kubelet-kill-restart-delete-during-downtime", "drop", 4, ENDS, APP_ENDED),
+    extra("06-kubelet-kill-restart-delete-during-downtime", "keep", 4, ENDS, APP_ENDED),
+    extra("08-init-and-sidecar", "multi", 11, ENDS, APP_STOPPED),
+    extra(
+        "08-init-and-sidecar",
+        "multi",
+        11,
+        ENDS,
+        r#"{"containers": {"app": {"state": "terminated:Completed:0", "ready": false}},
+        "init": {"proxy": {"state": "terminated:Completed:0", "ready": false}}, "conditions": {
+        "PodReadyToStartContainers": "False", "Ready": "False:ContainersNotReady",
+        "ContainersReady": "False:ContainersNotReady"}}"#,
+    ),
+    extra(
+        "10-container-killed-outside",
+        "oom",
+        2,
+        STARTS,
+        r#"{"containers": {"side": {"state": "running", "ready": true}}}"#,
+    ),
+    extra(
+        "10-container-killed-outside",
+        "oom",
+        6,
+        ENDS,
+        r#"{"containers": {"side": {"state": "terminated:Completed:0", "ready": false}}, "conditions": {
+        "Ready": "False:ContainersNotReady", "ContainersReady": "False:ContainersNotReady"}}"#,
+    ),
+    extra("10-container-killed-outside", "oom", 6, ENDS, APP_AND_SIDE_ENDED),
+    extra("12-readiness-and-liveness", "probed", 4, BETWEEN, APP_STOPPED),
+    extra("12-readiness-and-liveness", "probed", 6, BETWEEN, APP_STOPPED),
+    extra(
+        "12-readiness-and-liveness",
+        "probed",
+        6,
+        BACK_OFF,
+        r#"{"containers": {"app": {"state": "waiting:CrashLoopBackOff", "ready": false}}, "conditions": {
+        "Ready": "False:ContainersNotReady", "ContainersReady": "False:ContainersNotReady"}}"#,
+    ),
+    extra(
+        "12-readiness-and-liveness",
+        "probed",
+        9,
+        ENDS,
+        r#"{"containers": {"app": {"state": "terminated:Error:137", "ready": false}}, "conditions": {
+        "PodReadyToStartContainers": "False", "Ready": "False:ContainersNotReady",
+        "ContainersReady": "False:ContainersNotReady"}}"#,
+    ),
+];
 
 /// What the API server's watch shows of each pod, in the form of `transitions.jsonl`.
 #[derive(Default)]
