@@ -33,6 +33,8 @@ struct Open {
     writer: Option<Writer>,
     /// What becomes durable with the next fact. It is not the agent's: an agent that dies before must not lose it.
     beside: Vec<Beside>,
+    /// The step under way, for the remark on what it expects.
+    step: String,
 }
 
 /// A record beside the facts.
@@ -58,12 +60,15 @@ impl RunJournal {
         let options = Options { sync: false, ..Options::default() };
         let mut node = Node::new(config.clone());
         let writer = Writer::create(storage.clone(), options.clone(), config, &mut node)?;
-        let open = Open { storage, options, writer: Some(writer), beside: Vec::new() };
+        let open = Open { storage, options, writer: Some(writer), beside: Vec::new(), step: String::new() };
         Ok(RunJournal { open: Rc::new(RefCell::new(open)) })
     }
 
     /// Notes what the story says: its name, steps, marks and expectations.
     pub fn note(&self, record: &Record) -> Result<(), LogError> {
+        if let Record::StepBegan { title, .. } = record {
+            self.open.borrow_mut().step.clone_from(title);
+        }
         let (at, mark, text) = match record {
             Record::ScenarioBegan { name, about, at } => (at, "scenario", format!("{name}: {about}")),
             Record::StepBegan { verb, title, at, line, .. } if !matches!(*verb, "expect" | "mark") => {
@@ -72,7 +77,8 @@ impl RunJournal {
             }
             Record::Marked { at, name } => (at, "mark", name.to_string()),
             Record::Expectation { at, held, line, .. } => {
-                (at, "expectation", format!("line {line} {}", if *held { "holds" } else { "does not hold" }))
+                let mark = if *held { "held" } else { "missed" };
+                (at, mark, format!("{}  (line {line})", self.open.borrow().step))
             }
             Record::InvariantBroken { at, violation } => (at, "invariant", violation.clone()),
             Record::Crashed { at, host } => (at, "crash", (if *host { "host" } else { "agent" }).to_owned()),
@@ -137,10 +143,12 @@ impl FactLog for RunJournal {
     }
 
     fn close(&mut self, node: &mut Node) -> Result<(), LogError> {
-        match self.open.borrow_mut().writer.take() {
-            Some(writer) => writer.stop(node).map(|_| ()).map_err(refused),
-            None => Ok(()),
+        let Some(mut writer) = self.open.borrow_mut().writer.take() else { return Ok(()) };
+        // What was asked and noted after the last fact is part of the story, too.
+        if writer.pending() > 0 {
+            writer.commit(node).map_err(refused)?;
         }
+        writer.stop(node).map(|_| ()).map_err(refused)
     }
 }
 

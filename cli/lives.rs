@@ -143,11 +143,23 @@ impl Lives {
             Subject::Container(id) => id.attempt,
             Subject::Pod | Subject::Sandbox(_) | Subject::Volume(_) => 0,
         };
+        if let (Lane::Pod(pod), Phase::Gone) = (&lane, phase) {
+            self.end_all_of(*pod, at);
+        }
         let life = self.life(lane);
         if phase == Phase::Up && attempt > 0 && life.phases.last().is_none_or(|(_, p)| *p != Phase::Up) {
             life.moments.push((at, Moment::Restarted));
         }
         life.phases.push((at, phase));
+    }
+
+    /// A pod takes along whatever was still remembered of it.
+    fn end_all_of(&mut self, pod: PodUid, at: Time) {
+        for life in self.lives.iter_mut().filter(|life| life.lane.pod() == pod) {
+            if life.phases.last().is_some_and(|(_, phase)| *phase != Phase::Gone) {
+                life.phases.push((at, Phase::Gone));
+            }
+        }
     }
 
     fn fact(&mut self, event: &Event) {

@@ -129,7 +129,7 @@ impl Phase {
     /// How it goes on in the live timeline.
     pub const fn thread(self) -> char {
         match self {
-            Phase::Gone => ' ',
+            Phase::Gone => '╵',
             Phase::Up | Phase::Failing | Phase::Going => '│',
             Phase::Over | Phase::Waiting | Phase::Coming | Phase::Unknown => '┆',
         }

@@ -119,7 +119,8 @@ fn tell_note(view: &mut View<'_>, note: &Note) {
         "scenario" => (Tone::Step, ""),
         "step" | "wait" => (Tone::Step, "▸ "),
         "mark" => (Tone::Step, "⚑ "),
-        "crash" | "invariant" => (Tone::Bad, "✗ "),
+        "held" => (Tone::Good, "✓ "),
+        "crash" | "invariant" | "missed" => (Tone::Bad, "✗ "),
         _ => (Tone::Quiet, ""),
     };
     if note.mark == "step" {

@@ -25,8 +25,10 @@ pub fn snapshot(args: &args::Journal, out: &mut Out) -> Result<Ending> {
         out.complain(format!("{} {cut}", paint(Tone::Warning.style(), "cut:")));
     }
     let mut fold = resumed.fold;
-    let (records, at, digest) = (report.records, report.at, report.digest);
     let is_new = !report.clean_stop;
+    // After a clean stop, the fold began with the snapshot that it wrote.
+    let records = report.from_snapshot.filter(|_| !is_new).unwrap_or(report.records);
+    let (at, digest) = (report.at, report.digest);
     // A clean stop writes a snapshot, and a batch that covers it. After another one there is nothing new to tell.
     if is_new {
         resumed.writer.stop(&mut fold)?;

@@ -6,6 +6,7 @@ use crate::lives::Lane;
 use crate::names::clock;
 use crate::paint::{Phase, Tone, paint};
 use crate::story::Line;
+use nodefold_core::ids::PodUid;
 use nodefold_core::time::Time;
 
 /// More lanes at once are not told apart any more; what has none is told in words.
@@ -31,6 +32,9 @@ impl Timeline {
     /// The next line as a terminal shows it.
     pub fn draw(&mut self, line: &Line) -> Vec<String> {
         let place = line.lane.as_ref().and_then(|(lane, phase)| self.place(lane, *phase));
+        if let Some((Lane::Pod(pod), Some(Phase::Gone))) = &line.lane {
+            self.end_all_of(*pod);
+        }
         let threads = self.threads(place);
         // What happens at one moment is told under one time.
         let now = clock(line.at, self.beginning);
@@ -93,6 +97,15 @@ impl Timeline {
         Some(place)
     }
 
+    /// A pod takes along whatever was still remembered of it.
+    fn end_all_of(&mut self, pod: PodUid) {
+        for (lane, phase) in self.places.iter_mut().flatten() {
+            if lane.pod() == pod {
+                *phase = Phase::Gone;
+            }
+        }
+    }
+
     fn threads(&self, here: Option<usize>) -> String {
         let mut out = String::new();
         for (i, slot) in self.places.iter().enumerate() {
@@ -110,7 +123,6 @@ impl Timeline {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nodefold_core::ids::PodUid;
 
     fn line(lane: u128, phase: Phase) -> Line {
         let lane = Some((Lane::Pod(PodUid(lane)), Some(phase)));
@@ -146,6 +158,16 @@ mod tests {
         assert!(bare(&timeline.draw(&at(5_000_001))[0]).contains("0.005s"));
         assert!(!bare(&timeline.draw(&at(5_999_999))[0]).contains("0.005s"));
         assert!(bare(&timeline.draw(&at(6_000_000))[0]).contains("0.006s"));
+    }
+
+    #[test]
+    fn a_pod_takes_its_containers_along() {
+        let mut timeline = Timeline::from(Time(0), 80);
+        timeline.draw(&line(1, Phase::Up));
+        let app = Lane::Container(PodUid(1), "app".into(), 0);
+        timeline.draw(&Line { lane: Some((app, Some(Phase::Over))), ..line(1, Phase::Up) });
+        assert!(bare(&timeline.draw(&line(1, Phase::Gone))[0]).contains("╵ ╵  x"));
+        assert!(bare(&timeline.draw(&line(2, Phase::Up))[0]).ends_with("  ●  x"));
     }
 
     #[test]

@@ -9,7 +9,9 @@ use crate::place;
 use anyhow::Result;
 use nodefold_core::Node;
 use nodefold_core::event::Fact;
-use nodefold_journal::{Difference, Differs, Files, PodDifference, Reader, Record, Report, Storage};
+use nodefold_journal::{
+    Difference, Differs, FieldDifference, Files, PodDifference, Reader, Record, Report, Storage,
+};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
@@ -78,15 +80,11 @@ fn different(difference: &Difference, names: &Names, at: String) -> Vec<String> 
         vec![paint(Tone::Bad.style(), head), format!("  written by nodefold {}", difference.software)];
     for pod in &difference.pods {
         out.push(format!("  pod {}{}", names.short(pod.pod), pod_digests(pod)));
-        for field in &pod.fields {
-            let show = |value: &Option<Value>| value.as_ref().map_or("nothing".to_owned(), Value::to_string);
-            out.push(format!(
-                "    {}: recorded {}, folded {}",
-                field.path,
-                show(&field.recorded),
-                show(&field.folded)
-            ));
-        }
+        out.extend(pod.fields.iter().map(field));
+    }
+    if !difference.node.is_empty() {
+        out.push("  the node apart from its pods".to_owned());
+        out.extend(difference.node.iter().map(field));
     }
     match (difference.snapshot, difference.pods.is_empty()) {
         (Some(record), _) => out.push(format!("  fields as of the snapshot after record {record}")),
@@ -94,6 +92,15 @@ fn different(difference: &Difference, names: &Names, at: String) -> Vec<String> 
         (None, true) => out.push("  it is in no pod, but in what the node keeps beside them".to_owned()),
     }
     out
+}
+
+fn field(field: &FieldDifference) -> String {
+    let show = |value: &Option<String>| value.as_deref().unwrap_or("nothing").to_owned();
+    format!("    {}: recorded {}, folded {}", field.path, show(&field.recorded), show(&field.folded))
+}
+
+fn field_json(field: &FieldDifference) -> Value {
+    json!({"path": field.path, "recorded": field.recorded, "folded": field.folded})
 }
 
 fn pod_digests(pod: &PodDifference) -> String {
@@ -155,11 +162,7 @@ fn difference_json(difference: &Difference, names: &Names) -> Value {
         .pods
         .iter()
         .map(|pod| {
-            let fields: Vec<Value> = pod
-                .fields
-                .iter()
-                .map(|f| json!({"path": f.path, "recorded": f.recorded, "folded": f.folded}))
-                .collect();
+            let fields: Vec<Value> = pod.fields.iter().map(field_json).collect();
             json::with(json::pod(Some(pod.pod), names), json!({"fields": fields}))
         })
         .collect();
@@ -171,6 +174,7 @@ fn difference_json(difference: &Difference, names: &Names) -> Value {
         "recorded": recorded,
         "folded": folded,
         "pods": pods,
+        "node": difference.node.iter().map(field_json).collect::<Vec<_>>(),
         "fieldsOfSnapshot": difference.snapshot,
     })
 }

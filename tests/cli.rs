@@ -22,8 +22,9 @@ steps:
 - settle: 1m
 - mark: up
 - expect: {pod: web, status: {phase: PHASE}}
+- advance: 40s
 - exit: {pod: web, container: app, code: 3}
-- settle: 1m
+- advance: 30s
 - delete: {pod: web}
 - settle: 1m
 - expect: {pod: web, gone: true}
@@ -121,7 +122,7 @@ fn an_expectation_that_does_not_hold_exits_with_1_and_says_why() {
     let text = stdout(&ran);
     assert_eq!(status(&ran), 1, "{}", both(&ran));
     for part in
-        ["story.yaml:14", "expected", "Succeeded", "actual", "Running", "because", "✗ one-pod does not hold"]
+        ["story.yaml:15", "expected", "Succeeded", "actual", "Running", "because", "✗ one-pod does not hold"]
     {
         assert!(text.contains(part), "{part:?} is missing:\n{text}");
     }
@@ -199,7 +200,7 @@ fn json_output_is_one_object_a_line_that_tells_all() {
     let outcome = json_lines(&failed).pop().expect("an outcome");
     assert_eq!(
         (&outcome["verdict"], &outcome["line"]),
-        (&Value::from("expectationFailed"), &Value::from(14))
+        (&Value::from("expectationFailed"), &Value::from(15))
     );
 }
 
@@ -261,6 +262,26 @@ fn replay_agrees_with_the_run_on_the_digest() {
     let verified = json_lines(&of_journal("verify", &journal, &["--json"])).remove(0);
     assert_eq!((&verified["equal"], &verified["digest"]), (&Value::from(true), &Value::from(lived)));
     assert!(verified["digestsEqual"].as_u64() > Some(10), "{verified}");
+}
+
+#[test]
+fn what_an_agent_did_before_it_died_is_in_the_journal_once() {
+    let place = Place::new();
+    let story =
+        STORY.replace("PHASE", "Running").replace("- advance: 40s\n", "- crash: agent\n- advance: 40s\n");
+    let journal = place.path("j");
+    let story = place.file("crash.yaml", &story);
+    let ran = nodefold(&[Path::new("run"), &story, Path::new("--journal"), &journal]);
+    assert_eq!(status(&ran), 0, "{}", both(&ran));
+    let verified = of_journal("verify", &journal, &[]);
+    assert_eq!(status(&verified), 0, "{}", both(&verified));
+    assert_eq!(digest(&stdout(&verified)), digest(&stdout(&ran)));
+    let log = json_lines(&of_journal("log", &journal, &["--json"]));
+    let of = |key: &str, value: &str| log.iter().filter(|r| r[key] == value).count();
+    assert_eq!((of("fact", "AgentStarted"), of("mark", "crash")), (2, 1));
+    let asked =
+        |what: &str| log.iter().filter(|r| r["what"].as_str().is_some_and(|w| w.starts_with(what))).count();
+    assert_eq!((asked("create Pod"), asked("delete Pod")), (1, 1));
 }
 
 #[test]

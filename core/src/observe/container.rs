@@ -212,7 +212,7 @@ pub(super) fn exited(r: &mut Recording<'_>, uid: PodUid, id: &ContainerId, exit:
         return r.unknown_instance(uid, text(format_args!("exit of {id}")));
     };
     let from = container.label();
-    end_instance(container, exit.clone(), "".into(), &timing);
+    end_instance(container, exit.clone(), Name::default(), &timing);
     note_restart_all(pod, id);
     r.moved(uid, Subject::Container(id.clone()), from, "Exited");
 }

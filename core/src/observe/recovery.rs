@@ -42,6 +42,7 @@ pub(super) fn agent_started(r: &mut Recording<'_>, boot_id: u128) {
 
 /// No operation of the former epoch will be answered: what each was doing is now unknown.
 fn forget_operations(pod: &mut PodState, rebooted: bool) {
+    pod.content_changed = true;
     for volume in &mut pod.volumes {
         volume.refreshing = None;
         volume.content = crate::node::Digest::default();

@@ -32,6 +32,7 @@ pub(super) fn pod_applied(r: &mut Recording<'_>, pod: &Arc<Pod>) {
             return;
         }
         known.pod = Shared::new(pod.clone());
+        known.content_changed = true;
         if let Some(deletion) = pod.deletion {
             delete(known, deletion, now);
         }
@@ -125,19 +126,19 @@ pub(super) fn object_changed(r: &mut Recording<'_>, object: &ObjectRef, version:
         r.state.objects.remove(object);
         return;
     }
-    if version.is_some() {
+    for uid in users {
+        let Some(pod) = r.state.pod_mut(uid) else { continue };
+        pod.content_changed = true;
+        if version.is_none() {
+            continue;
+        }
         // Whoever waits for this object need not wait for the end of a back-off.
-        for uid in users {
-            let Some(pod) = r.state.pod_mut(uid) else { continue };
-            for volume in pod.volumes.iter_mut().filter(|v| v.removed.is_none()) {
-                let shows = volume
-                    .spec
-                    .as_ref()
-                    .is_some_and(|s| s.source.objects().iter().any(|o| o.object == *object));
-                if shows {
-                    volume.retry.clear();
-                    volume.refresh_retry.clear();
-                }
+        for volume in pod.volumes.iter_mut().filter(|v| v.removed.is_none()) {
+            let shows =
+                volume.spec.as_ref().is_some_and(|s| s.source.objects().iter().any(|o| o.object == *object));
+            if shows {
+                volume.retry.clear();
+                volume.refresh_retry.clear();
             }
         }
     }

@@ -64,6 +64,8 @@ pub struct PodState {
     pub volumes: Vec<VolumeState>,
     /// See `incarnation_floor`.
     pub generation_floor: u32,
+    /// An object or the metadata that volumes show may have changed: what each shows is compared anew.
+    pub content_changed: bool,
     /// Desired differs from allocated, and why.
     pub pending: Option<Pending>,
     /// Allocated resources differ from actuated ones.
@@ -254,6 +256,7 @@ impl PodState {
             surplus: Vec::new(),
             volumes: Vec::new(),
             generation_floor: 0,
+            content_changed: true,
             pending: None,
             in_progress: None,
             cgroup: Resources::default(),

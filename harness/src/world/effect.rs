@@ -9,7 +9,7 @@ use super::runtime::{Container, Sandbox, State};
 use super::{World, WorldError};
 use nodefold_api::{Request, Response};
 use nodefold_core::command::{Action, Command};
-use nodefold_core::event::{ErrorClass, Fact, OpError};
+use nodefold_core::event::{ErrorClass, Exit, Fact, OpError};
 use nodefold_core::ids::{ContainerId, PodUid, VolumeId};
 use nodefold_core::spec::Volume;
 use std::collections::BTreeMap;
@@ -28,9 +28,11 @@ impl World {
         };
         let answer = match failure {
             Some(failure) => {
-                if failure.class == ErrorClass::Uncertain {
+                match failure.class {
                     // Done, but reported as failed.
-                    let _reported_otherwise = self.perform(&command)?;
+                    ErrorClass::Uncertain => drop(self.perform(&command)?),
+                    ErrorClass::Final => self.give_up(&command),
+                    ErrorClass::Transient => {}
                 }
                 failed(&command, failure.as_error())
             }
@@ -51,6 +53,21 @@ impl World {
             }
         }
         Ok(())
+    }
+
+    /// What a refusal for good leaves behind: nothing, but that a runtime shows a container which it could not start as
+    /// ended with 128.
+    fn give_up(&mut self, command: &Command) {
+        if let Action::StartContainer { container: id } = &command.action {
+            let finished_at = self.now;
+            let key = (command.pod, id.clone());
+            if let Some(container) =
+                self.runtime.containers.get_mut(&key).filter(|container| container.state == State::Created)
+            {
+                let (code, signal, reason) = (128, None, "StartError".into());
+                container.state = State::Exited(Exit { code, signal, reason, started_at: None, finished_at });
+            }
+        }
     }
 
     /// The agent hears how an operation ended.
@@ -276,11 +293,10 @@ impl World {
         self.runtime.containers.get(&(pod, id.clone())).map(|c| &c.state)
     }
 
-    /// The node writes a status to the API; a static pod's goes to its mirror.
+    /// The node writes a status to the API. A static pod has no object there; its mirror pod would take anything.
     fn write_status(&mut self, command: &Command, status: serde_json::Value) -> Result<Done, WorldError> {
         let (op, pod) = (command.op, command.pod);
         if self.server.is_static(pod) {
-            self.server.write_mirror(pod, status);
             return Ok(Ok(Some(Fact::StatusWritten { op, pod })));
         }
         let Some(name) = self.server.name(pod).cloned() else {
