@@ -67,6 +67,22 @@ fn a_probe_that_fails_makes_unready_or_restarts() {
 }
 
 #[test]
+fn a_restart_counts_once_and_not_before_it_runs() {
+    passes(&format!(
+        "{POD}
+- fail: {{operation: create, pod: web, container: app, times: 2, kind: transient}}
+- hold: {{operation: start, pod: web, container: app}}
+- exit: {{pod: web, container: app, code: 3}}
+- advance: 1m
+- expect: {{pod: web, status: {{containerStatuses: [{{name: app, ready: false, restartCount: 0}}]}}}}
+- release: {{operation: start, pod: web, container: app}}
+- settle
+- expect: {{pod: web, status: {{containerStatuses: [{{name: app, ready: true, restartCount: 1}}]}}}}
+"
+    ));
+}
+
+#[test]
 fn processes_and_mounts_outlive_the_agent() {
     passes(&format!(
         "{POD}

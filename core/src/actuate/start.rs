@@ -166,9 +166,6 @@ fn create(
         probes: Probes::default(),
         stop: None,
     });
-    if container.last.is_some() {
-        container.restarts += 1;
-    }
     ctx.moved(pod.pod.uid, Subject::Container(id), from, "Creating");
 }
 
