@@ -1,0 +1,118 @@
+//! The historical races (kubelet-pods §6, kubelet-volumes §5) as scenarios, and further stories: every file runs in the
+//! simulated world with all oracles on. A file's name says what went wrong once; its last steps say the right outcome.
+
+use nodefold_harness::{Nobody, RunOptions, Scenario, Verdict, run};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// kubelet-pods §6: B1 to B37.
+const POD_RACES: u32 = 37;
+/// kubelet-volumes §5: 1 to 39, written V1 to V39 here.
+const VOLUME_RACES: u32 = 39;
+
+/// Races that no scenario can tell, each with its reason.
+const NOT_EXPRESSIBLE: &[(&str, &str)] = &[];
+
+fn files_in(directory: &str) -> Vec<PathBuf> {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(directory);
+    let entries = fs::read_dir(&directory).unwrap_or_else(|e| panic!("{}: {e}", directory.display()));
+    let mut files: Vec<PathBuf> = entries
+        .map(|entry| entry.expect("a directory entry").path())
+        .filter(|path| path.extension().is_some_and(|e| e == "yaml"))
+        .collect();
+    files.sort();
+    assert!(!files.is_empty(), "{} has no scenarios", directory.display());
+    files
+}
+
+fn stem(file: &Path) -> &str {
+    file.file_stem().and_then(|name| name.to_str()).expect("a file name in UTF-8")
+}
+
+fn read(file: &Path) -> Scenario {
+    let text = fs::read_to_string(file).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
+    Scenario::parse(&text, &file.display().to_string()).unwrap_or_else(|e| panic!("{e}"))
+}
+
+/// Runs every file of a directory. All of what fails is told at once.
+fn run_all(directory: &str) {
+    let mut failed = Vec::new();
+    for file in files_in(directory) {
+        let outcome = run(&read(&file), RunOptions::default(), &mut Nobody);
+        match outcome.verdict {
+            Verdict::Passed => {}
+            Verdict::ExpectationFailed { line, expected, actual, explanation, .. } => failed.push(format!(
+                "{}:{line}: expected {expected}\n  actual: {actual}\n  {explanation}",
+                file.display()
+            )),
+            Verdict::InvariantBroken { line, violations, .. } => {
+                failed.push(format!("{}:{line}: {}", file.display(), violations.join("; ")));
+            }
+            Verdict::Unusable { line, error, .. } => {
+                failed.push(format!("{}:{line}: unusable: {error}", file.display()));
+            }
+        }
+    }
+    assert!(failed.is_empty(), "{} failed:\n{}", failed.len(), failed.join("\n"));
+}
+
+/// The races that a file tells: the `b15` and `v25` that its name begins with, in upper case.
+fn races_of(stem: &str) -> Vec<String> {
+    let is_number = |word: &str| {
+        word.strip_prefix(['b', 'v']).is_some_and(|n| !n.is_empty() && n.chars().all(|c| c.is_ascii_digit()))
+    };
+    stem.split('-').take_while(|word| is_number(word)).map(str::to_uppercase).collect()
+}
+
+fn all_races() -> BTreeSet<String> {
+    let pods = (1..=POD_RACES).map(|n| format!("B{n}"));
+    pods.chain((1..=VOLUME_RACES).map(|n| format!("V{n}"))).collect()
+}
+
+#[test]
+fn every_race_ends_in_the_right_outcome() {
+    run_all("races");
+}
+
+#[test]
+fn every_further_story_holds() {
+    run_all("scenarios");
+}
+
+#[test]
+fn every_race_is_told_or_has_its_reason() {
+    let mut told: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for file in files_in("races") {
+        let name = stem(&file);
+        let races = races_of(name);
+        assert!(!races.is_empty(), "{name}: a race's file begins with its number");
+        for race in races {
+            told.entry(race).or_default().push(name.to_owned());
+        }
+    }
+    let excused: BTreeSet<String> = NOT_EXPRESSIBLE.iter().map(|(race, _)| (*race).to_owned()).collect();
+    let known = all_races();
+    let unknown: Vec<&String> = told.keys().chain(&excused).filter(|race| !known.contains(*race)).collect();
+    assert!(unknown.is_empty(), "no such races: {unknown:?}");
+    let both: Vec<&String> = told.keys().filter(|race| excused.contains(*race)).collect();
+    assert!(both.is_empty(), "told, so their excuses are void: {both:?}");
+    let missing: Vec<&String> =
+        known.iter().filter(|race| !told.contains_key(*race) && !excused.contains(*race)).collect();
+    assert!(missing.is_empty(), "neither told nor excused: {missing:?}");
+}
+
+#[test]
+fn every_file_says_its_number_and_its_invariant() {
+    for file in files_in("races") {
+        let (name, scenario) = (stem(&file).to_owned(), read(&file));
+        assert_eq!(scenario.name, name, "a scenario is called as its file");
+        for race in races_of(&name) {
+            assert!(scenario.about.contains(&race), "{name}: its about names {race}");
+        }
+        let invariant = scenario.about.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| {
+            word.strip_prefix(['S', 'D', 'L', 'I']).is_some_and(|n| n.parse::<u32>().is_ok())
+        });
+        assert!(invariant, "{name}: its about names the invariant (S1, L3, I6, ...)");
+    }
+}
