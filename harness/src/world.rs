@@ -483,9 +483,13 @@ impl World {
         containers.chain(sandboxes).chain(volumes).collect()
     }
 
-    /// The status that people see of a pod: what is published.
-    pub fn published_status(&self, name: &PodRef) -> Option<&Value> {
-        self.server.published(name)
+    /// The status that people see of a pod: what is published. A static pod has no object to publish it in (S8); what the
+    /// node says of it is what its mirror pod would show.
+    pub fn published_status(&self, name: &PodRef) -> Option<Value> {
+        match self.server.file(name) {
+            Some(uid) => Some(nodefold_k8s::status_to_json(&self.node().status(uid)?, uid)),
+            None => self.server.pod(name).map(|pod| pod["status"].clone()),
+        }
     }
 
     /// Ends cleanly.

@@ -40,7 +40,7 @@ pub fn check(check: &Check, world: &World, story: &Story<'_>, last: Option<&Answ
             let Some(status) = world.published_status(pod) else {
                 return miss(no_pod(world, pod), why_no_pod(last));
             };
-            contains(check, subset, status)
+            contains(check, subset, &status)
         }
         Check::Allocated(pod, subset) => match allocated(world, pod) {
             Some(object) => contains(check, subset, &object["spec"]),

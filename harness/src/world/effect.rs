@@ -276,13 +276,9 @@ impl World {
         self.runtime.containers.get(&(pod, id.clone())).map(|c| &c.state)
     }
 
-    /// The node writes a status to the API; a static pod's goes to its mirror.
+    /// The node writes a status to the API.
     fn write_status(&mut self, command: &Command, status: serde_json::Value) -> Result<Done, WorldError> {
         let (op, pod) = (command.op, command.pod);
-        if self.server.is_static(pod) {
-            self.server.write_mirror(pod, status);
-            return Ok(Ok(Some(Fact::StatusWritten { op, pod })));
-        }
         let Some(name) = self.server.name(pod).cloned() else {
             return Ok(Err(refused(format!("pods \"{pod}\" not found"))));
         };

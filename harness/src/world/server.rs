@@ -46,8 +46,6 @@ pub struct Server {
     queues: BTreeMap<(Source, PodUid), VecDeque<OnTheWay>>,
     /// Objects that pods known to the agent refer to.
     referenced_by: BTreeMap<PodUid, BTreeSet<ObjectRef>>,
-    /// Statuses of static pods: their mirror pods, as far as this world has them.
-    mirrors: BTreeMap<PodUid, Value>,
 }
 
 /// What a batch of changes in the store means for the watches.
@@ -74,7 +72,6 @@ impl Server {
             sent: BTreeMap::new(),
             queues: BTreeMap::new(),
             referenced_by: BTreeMap::new(),
-            mirrors: BTreeMap::new(),
         }
     }
 
@@ -330,20 +327,12 @@ impl Server {
     /// The pod is a static one.
     pub fn is_static(&self, uid: PodUid) -> bool {
         let from_file = |name: &PodRef| self.files.get(name).is_some_and(|pod| pod.uid == uid);
-        self.mirrors.contains_key(&uid) || self.names.get(&uid).is_some_and(from_file)
+        self.names.get(&uid).is_some_and(from_file)
     }
 
-    /// A static pod's status, as its mirror pod shows it.
-    pub fn write_mirror(&mut self, uid: PodUid, status: Value) {
-        self.mirrors.insert(uid, status);
-    }
-
-    /// The published status of the pod of that name.
-    pub fn published(&self, name: &PodRef) -> Option<&Value> {
-        match self.files.get(name) {
-            Some(pod) => self.mirrors.get(&pod.uid),
-            None => self.pod(name).map(|pod| &pod["status"]),
-        }
+    /// The static pod of that name.
+    pub fn file(&self, name: &PodRef) -> Option<PodUid> {
+        self.files.get(name).map(|pod| pod.uid)
     }
 
     /// The store's own digest.
