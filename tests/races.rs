@@ -13,14 +13,29 @@ const VOLUME_RACES: u32 = 39;
 
 /// Races that no scenario can tell, each with its reason.
 const NOT_EXPRESSIBLE: &[(&str, &str)] = &[
-    ("B2", "the simulated runtime's lists are never stale; a late sight of a running container is case 90 of core/tests"),
+    (
+        "B2",
+        "the simulated runtime's lists are never stale; a late sight of a running container is case 90 of core/tests",
+    ),
     ("B11", "the simulated runtime never loses a record; a vanished container is told by core/tests (§4.2)"),
     ("B30", "needs two versions of the program; containers are compared by value, never by a hash"),
-    ("B32", "`status.resize` is no more: the node owns the two resize conditions, and each names the generation it is about"),
-    ("B33", "there is one clock, `event.at`, and the fold never lets it run backwards; observations carry no other"),
-    ("B36", "the simulated runtime reports no figures of its own; what is compared is what it acknowledged (core/tests)"),
+    (
+        "B32",
+        "`status.resize` is no more: the node owns the two resize conditions, and each names the generation it is about",
+    ),
+    (
+        "B33",
+        "there is one clock, `event.at`, and the fold never lets it run backwards; observations carry no other",
+    ),
+    (
+        "B36",
+        "the simulated runtime reports no figures of its own; what is compared is what it acknowledged (core/tests)",
+    ),
     ("V4", "attach and detach: persistent volumes come later"),
-    ("V5", "device names: persistent volumes come later; a volume's identity is journalled, never parsed from a path"),
+    (
+        "V5",
+        "device names: persistent volumes come later; a volume's identity is journalled, never parsed from a path",
+    ),
     ("V8", "a CSI driver's registration: CSI comes later"),
     ("V13", "two stages of one mount: CSI comes later"),
     ("V15", "a device's format and the in-use list: persistent volumes come later"),
@@ -28,17 +43,32 @@ const NOT_EXPRESSIBLE: &[(&str, &str)] = &[
     ("V17", "a device shared by two pods: persistent volumes come later"),
     ("V18", "a device without pods: persistent volumes come later"),
     ("V19", "device metadata: CSI comes later; an undo of what is already undone is V24"),
-    ("V21", "one volume of many pods: persistent volumes come later; here a completion is known by its operation's id"),
-    ("V22", "one volume of many pods: persistent volumes come later; here a completion is known by its operation's id"),
+    (
+        "V21",
+        "one volume of many pods: persistent volumes come later; here a completion is known by its operation's id",
+    ),
+    (
+        "V22",
+        "one volume of many pods: persistent volumes come later; here a completion is known by its operation's id",
+    ),
     ("V26", "attach and detach: persistent volumes come later"),
     ("V30", "two names of one claim: persistent volumes come later"),
     ("V33", "a ready marker on disk: the Linux backend comes later"),
     ("V34", "the pointer swap on disk: the Linux backend comes later"),
     ("V35", "visible links on disk: the Linux backend comes later"),
     ("V36", "a subPath bind's inode: the Linux backend comes later"),
-    ("V37", "a mutable object that two set-ups share: commands carry immutable specs, so there is nothing to share"),
-    ("V38", "a truncated metadata file: the Linux backend comes later; the journal's torn tail is tested in journal/tests"),
-    ("V39", "nothing collects images yet; an image volume is mounted as long as its lease is held (core/tests, D14)"),
+    (
+        "V37",
+        "a mutable object that two set-ups share: commands carry immutable specs, so there is nothing to share",
+    ),
+    (
+        "V38",
+        "a truncated metadata file: the Linux backend comes later; the journal's torn tail is tested in journal/tests",
+    ),
+    (
+        "V39",
+        "nothing collects images yet; an image volume is mounted as long as its lease is held (core/tests, D14)",
+    ),
 ];
 
 fn files_in(directory: &str) -> Vec<PathBuf> {
@@ -137,9 +167,10 @@ fn every_file_says_its_number_and_its_invariant() {
         for race in races_of(&name) {
             assert!(scenario.about.contains(&race), "{name}: its about names {race}");
         }
-        let invariant = scenario.about.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| {
-            word.strip_prefix(['S', 'D', 'L', 'I']).is_some_and(|n| n.parse::<u32>().is_ok())
-        });
+        let invariant = scenario
+            .about
+            .split(|c: char| !c.is_ascii_alphanumeric())
+            .any(|word| word.strip_prefix(['S', 'D', 'L', 'I']).is_some_and(|n| n.parse::<u32>().is_ok()));
         assert!(invariant, "{name}: its about names the invariant (S1, L3, I6, ...)");
     }
 }
