@@ -6,8 +6,10 @@ use std::path::PathBuf;
 /// Run, replay and look at a Kubernetes node's lifecycle.
 #[derive(Debug, Parser)]
 #[command(name = "nodefold", version, about, propagate_version = true)]
-#[command(after_help = "Exit status: 0 all is as it should be; 1 an expectation or a recorded digest does not hold, or an \
-invariant broke; 2 the input can't be used.")]
+#[command(
+    after_help = "Exit status: 0 all is as it should be; 1 an expectation or a recorded digest does not hold, or an \
+invariant broke; 2 the input can't be used."
+)]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]

@@ -24,9 +24,9 @@ impl Axis {
         let own = if weights.len() < width { 1.0 } else { 0.0 };
         let shared = (width - 1) as f64 - own * weights.len() as f64;
         let mut stops = Vec::with_capacity(moments.len());
-        let mut at = 0.0;
+        let mut at = 0.0_f64;
         for (i, moment) in moments.iter().enumerate() {
-            stops.push((*moment, (at as usize).min(width - 1)));
+            stops.push((*moment, (at.round() as usize).min(width - 1)));
             if let Some(weight) = weights.get(i) {
                 at += own + shared * weight / total;
             }

@@ -37,7 +37,9 @@ pub fn detail(action: &Action) -> String {
             Hook::PostStart => "postStart".to_owned(),
             Hook::PreStop => "preStop".to_owned(),
         },
-        Action::StartProbe { probe: kind, .. } | Action::StopProbe { probe: kind, .. } => probe(*kind).to_owned(),
+        Action::StartProbe { probe: kind, .. } | Action::StopProbe { probe: kind, .. } => {
+            probe(*kind).to_owned()
+        }
         Action::ResizeContainer { resources, .. } | Action::ResizePod { resources } => {
             let amounts: Vec<String> =
                 resources.requests.iter().map(|(name, amount)| format!("{name} {amount}")).collect();

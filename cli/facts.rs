@@ -45,7 +45,8 @@ pub fn told(fact: &Fact) -> Told {
         Fact::PodRemoved { .. } => Told::about("", None, none()),
         Fact::SourceReady { source: which } => Told::about(source(*which), None, none()),
         Fact::ObjectSeen { object: which, version } => {
-            let keys: Vec<String> = version.keys.iter().map(|(key, bytes)| format!("{key} ({bytes} B)")).collect();
+            let keys: Vec<String> =
+                version.keys.iter().map(|(key, bytes)| format!("{key} ({bytes} B)")).collect();
             let text = format!("version {}: {}", version.resource_version, keys.join(", "));
             Told::about(object(which), None, text)
         }
@@ -124,10 +125,15 @@ pub fn told(fact: &Fact) -> Told {
             let finds = if *passed { "passes" } else { "fails" };
             let message = if message.is_empty() { none() } else { format!(": {message}") };
             let text = format!("{} {finds}{message}", probe(*which));
-            Told { tone: if *passed { Tone::Plain } else { Tone::Warning }, ..Told::about(container, None, text) }
+            Told {
+                tone: if *passed { Tone::Plain } else { Tone::Warning },
+                ..Told::about(container, None, text)
+            }
         }
         Fact::AgentStarted { boot_id } => Told::about("", None, format!("boot {boot_id:032x}")),
-        Fact::MountsObserved { op, mounts } => Told::about("", Some(*op), format!("{} on the host", mounts.len())),
+        Fact::MountsObserved { op, mounts } => {
+            Told::about("", Some(*op), format!("{} on the host", mounts.len()))
+        }
         Fact::RuntimeObserved { op, complete, sandboxes, containers } => {
             let whole = if *complete { "" } else { ", the list is not complete" };
             let text = format!("{} sandboxes, {} containers{whole}", sandboxes.len(), containers.len());

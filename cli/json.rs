@@ -104,7 +104,10 @@ pub fn fact(seq: u64, event: &Event, names: &Names) -> Value {
             Source::Api => "api",
             Source::File => "file",
         };
-        value = with(value, json!({"source": source, "object": nodefold_k8s::pod_to_json(applied, &applied.spec)}));
+        value = with(
+            value,
+            json!({"source": source, "object": nodefold_k8s::pod_to_json(applied, &applied.spec)}),
+        );
     }
     value
 }
@@ -112,7 +115,8 @@ pub fn fact(seq: u64, event: &Event, names: &Names) -> Value {
 /// A command: its verb, what it is about, and why it was given.
 fn command_json(command: &Command, names: &Names) -> Value {
     let action = &command.action;
-    let mut value = with(json!({"op": command.op.0, "command": action.verb()}), pod(Some(command.pod), names));
+    let mut value =
+        with(json!({"op": command.op.0, "command": action.verb()}), pod(Some(command.pod), names));
     value = with(
         value,
         json!({"subject": commands::subject(action), "text": commands::detail(action),

@@ -47,7 +47,9 @@ pub fn draw(lives: &Lives, names: &Names, width: usize) -> Vec<String> {
         let name: String = label.chars().take(name_width).collect();
         let style = if life.lane.kind() == Kind::Pod { Tone::Step.style() } else { Style::new() };
         let padding = " ".repeat(name_width - name.chars().count());
-        out.push(format!("{}{padding}  {}", paint(style, name), row(life, &axis, last)).trim_end().to_owned());
+        out.push(
+            format!("{}{padding}  {}", paint(style, name), row(life, &axis, last)).trim_end().to_owned(),
+        );
     }
     let deeds = deeds(lives, &axis);
     if !deeds.is_empty() {
@@ -128,7 +130,8 @@ fn legend(rows: &[&Life]) -> String {
     for phase in Phase::ALL {
         let mut glyphs = String::new();
         for kind in [Kind::Pod, Kind::Container, Kind::Volume] {
-            let is_there = |life: &&Life| life.lane.kind() == kind && life.phases.iter().any(|(_, p)| *p == phase);
+            let is_there =
+                |life: &&Life| life.lane.kind() == kind && life.phases.iter().any(|(_, p)| *p == phase);
             let glyph = phase.fill(kind);
             if rows.iter().any(is_there) && glyph != ' ' && !glyphs.contains(glyph) {
                 glyphs.push(glyph);

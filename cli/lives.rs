@@ -61,16 +61,6 @@ impl Lane {
             Lane::Volume(_, id) => numbered(&id.name, id.generation),
         }
     }
-
-    /// Its name with its pod's.
-    pub fn name(&self, names: &Names) -> String {
-        match self {
-            Lane::Pod(_) => self.own_name(names),
-            Lane::Container(..) | Lane::Volume(..) => {
-                format!("{}/{}", names.short(self.pod()), self.own_name(names))
-            }
-        }
-    }
 }
 
 /// A moment in a life that is worth a glyph of its own.

@@ -113,7 +113,8 @@ fn is_about(record: &Record, pod: &PodName, uids: &BTreeSet<PodUid>) -> bool {
 fn entry_line(entry: &Entry, facts: u64, names: &Names, beginning: Time) -> String {
     let (kind, tone, text) = match &entry.record {
         Record::Header(header) => {
-            let text = format!("nodefold {}, {}, node {}", header.software, header.layout, header.config.node_name);
+            let text =
+                format!("nodefold {}, {}, node {}", header.software, header.layout, header.config.node_name);
             ("header", Tone::Quiet, text)
         }
         Record::Fact(event) => {
@@ -129,10 +130,18 @@ fn entry_line(entry: &Entry, facts: u64, names: &Names, beginning: Time) -> Stri
             let text = if told.text.is_empty() { String::new() } else { format!(": {}", told.text) };
             ("fact", told.tone, format!("#{facts} {thing}{}{op}{text}", event.fact.name()))
         }
-        Record::Foreign(foreign) if foreign.stream == API_STREAM => match ApiEvent::from_bytes(&foreign.bytes) {
-            Ok(event) => ("request", Tone::Step, format!("{}: {}", event.user, requests::asked(&event).what)),
-            Err(error) => ("request", Tone::Bad, format!("{} bytes that are no request: {error}", foreign.bytes.len())),
-        },
+        Record::Foreign(foreign) if foreign.stream == API_STREAM => {
+            match ApiEvent::from_bytes(&foreign.bytes) {
+                Ok(event) => {
+                    ("request", Tone::Step, format!("{}: {}", event.user, requests::asked(&event).what))
+                }
+                Err(error) => (
+                    "request",
+                    Tone::Bad,
+                    format!("{} bytes that are no request: {error}", foreign.bytes.len()),
+                ),
+            }
+        }
         Record::Foreign(foreign) => {
             ("foreign", Tone::Quiet, format!("{} bytes of {}", foreign.bytes.len(), foreign.stream))
         }
@@ -200,7 +209,8 @@ fn entry_json(entry: &Entry, facts: u64, names: &Names, beginning: Time) -> Valu
         Record::Note(note) => ("note", json!({"mark": note.mark, "text": note.text})),
     };
     let at = (entry.at >= beginning).then_some(entry.at);
-    let place = json!({"number": entry.number, "batch": entry.batch, "file": &*entry.file, "offset": entry.offset});
+    let place =
+        json!({"number": entry.number, "batch": entry.batch, "file": &*entry.file, "offset": entry.offset});
     json::with(json::with(json::object(kind, at, beginning), place), fields)
 }
 

@@ -44,6 +44,12 @@ impl Names {
         }
     }
 
+    /// A text with UIDs of pods replaced by their names.
+    pub fn in_text(&self, text: &str) -> String {
+        let replace = |text: String, (uid, name): (&PodUid, &String)| text.replace(&uid.to_string(), name);
+        self.shown.iter().fold(text.to_owned(), replace)
+    }
+
     /// For programs: `namespace/name`, if it is known.
     pub fn full(&self, uid: PodUid) -> Option<String> {
         self.by_uid.get(&uid).map(|(namespace, name)| format!("{namespace}/{name}"))

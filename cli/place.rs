@@ -41,7 +41,9 @@ pub fn parse(text: &str, beginning: Time) -> Result<Position, Unusable> {
 pub fn to_the_end_of(position: Position) -> Position {
     match position {
         Position::Record(record) => Position::Record(record),
-        Position::Time(at) => Position::Time(Time((at.0 / 1_000_000).saturating_mul(1_000_000).saturating_add(999_999))),
+        Position::Time(at) => {
+            Position::Time(Time((at.0 / 1_000_000).saturating_mul(1_000_000).saturating_add(999_999)))
+        }
     }
 }
 

@@ -20,7 +20,10 @@ impl PodName {
     pub fn parse(text: &str) -> Result<PodName, Unusable> {
         let (namespace, name) = text.split_once('/').unwrap_or(("default", text));
         if namespace.is_empty() || name.is_empty() || name.contains('/') {
-            return Err(Unusable::new(format!("{text:?} is no pod's name"), "write NAMESPACE/NAME, or NAME alone"));
+            return Err(Unusable::new(
+                format!("{text:?} is no pod's name"),
+                "write NAMESPACE/NAME, or NAME alone",
+            ));
         }
         Ok(PodName { namespace: namespace.to_owned(), name: name.to_owned() })
     }
@@ -71,7 +74,9 @@ pub fn table(node: &Node) -> Vec<String> {
     let widths: Vec<usize> =
         (0..6).map(|i| rows.iter().map(|row| row[i].chars().count()).max().unwrap_or(0)).collect();
     let pad = |(cell, width): (&String, &usize)| format!("{cell:<width$}");
-    rows.iter().map(|row| row.iter().zip(&widths).map(pad).collect::<Vec<_>>().join("  ").trim_end().to_owned()).collect()
+    rows.iter()
+        .map(|row| row.iter().zip(&widths).map(pad).collect::<Vec<_>>().join("  ").trim_end().to_owned())
+        .collect()
 }
 
 fn volumes(status: Option<&PodStatus>) -> String {

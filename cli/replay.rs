@@ -17,10 +17,10 @@ use crate::view::{Form, View};
 use crate::yaml;
 use anyhow::Result;
 use nodefold_api::ApiEvent;
+use nodefold_core::Node;
 use nodefold_core::event::Fact;
 use nodefold_core::ids::PodUid;
 use nodefold_core::time::Time;
-use nodefold_core::Node;
 use nodefold_harness::Record as Told;
 use nodefold_journal::{Files, Foreign, Note, Position, Record, Replayed, Step, Storage, replay_each};
 use serde_json::{Value, json};
@@ -161,13 +161,18 @@ fn show_pod(
     };
     if json {
         let object = json::object("pod", Some(report.at), beginning);
-        let object = json::with(object, json!({"number": report.records, "pod": pod.to_string(), "uid": uid.to_string()}));
+        let object = json::with(
+            object,
+            json!({"number": report.records, "pod": pod.to_string(), "uid": uid.to_string()}),
+        );
         out.line(json::with(object, state));
         return Ok(Ending::Good);
     }
     let moment = format!("after record {}, {}", report.records, clock(report.at, beginning));
     for (i, (part, title)) in
-        [("desired", "as desired"), ("allocated", "as allocated"), ("status", "its status")].iter().enumerate()
+        [("desired", "as desired"), ("allocated", "as allocated"), ("status", "its status")]
+            .iter()
+            .enumerate()
     {
         if i > 0 {
             out.line("---");

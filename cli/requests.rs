@@ -74,7 +74,9 @@ pub fn to_json(request: &Request) -> Value {
         json!({"verb": verb, "namespace": namespace, "name": name, "form": form, "body": body})
     };
     match request {
-        Request::Create { object, uid } => json!({"verb": "create", "object": object, "uid": uid.to_string()}),
+        Request::Create { object, uid } => {
+            json!({"verb": "create", "object": object, "uid": uid.to_string()})
+        }
         Request::Update { object } => json!({"verb": "update", "object": object}),
         Request::Dynamic { namespace, name, body } => pod("dynamic", namespace, name, body),
         Request::Resize { namespace, name, body } => pod("resize", namespace, name, body),

@@ -4,7 +4,7 @@ use crate::args;
 use crate::ending::{Ending, Unusable};
 use crate::journal::RunJournal;
 use crate::json;
-use crate::names::clock;
+use crate::names::{Names, clock};
 use crate::out::Out;
 use crate::paint::{Tone, paint};
 use crate::view::{Form, View};
@@ -49,8 +49,9 @@ pub fn run(args: &args::Run, out: &mut Out) -> Result<Ending> {
 
 fn read(file: &Path) -> Result<Scenario> {
     let name = file.display().to_string();
-    let text = std::fs::read_to_string(file)
-        .map_err(|error| Unusable::new(format!("{name}: {error}"), "name a scenario file, as in examples/"))?;
+    let text = std::fs::read_to_string(file).map_err(|error| {
+        Unusable::new(format!("{name}: {error}"), "name a scenario file, as in examples/")
+    })?;
     Ok(Scenario::parse(&text, &name)?)
 }
 
@@ -65,7 +66,10 @@ fn directories(args: &args::Run, scenarios: &[Scenario]) -> Result<Vec<Option<Pa
     for scenario in scenarios {
         let name = scenario.name.replace(['/', '\0'], "-");
         if !taken.insert(name.clone()) {
-            let what = format!("{}: a second scenario named {name:?}, whose journal would be the first's", scenario.file);
+            let what = format!(
+                "{}: a second scenario named {name:?}, whose journal would be the first's",
+                scenario.file
+            );
             return Err(Unusable::new(what, "rename one, or run them one by one").into());
         }
         directories.push(Some(dir.join(name)));
@@ -123,11 +127,14 @@ fn play(scenario: &Scenario, directory: Option<&Path>, args: &args::Run, out: &m
     if !args.quiet || ending != Ending::Good {
         view.draw_lanes();
     }
-    view.out.lines(verdict(scenario, &outcome));
+    view.out.lines(verdict(scenario, &outcome, &view.teller.names));
     view.out.line(summary(scenario, &outcome));
     if let Some(dir) = directory {
         let dir = dir.display();
-        view.out.line(paint(Tone::Quiet.style(), format!("  journal in {dir}: try `nodefold replay {dir} --verify`")));
+        view.out.line(paint(
+            Tone::Quiet.style(),
+            format!("  journal in {dir}: try `nodefold replay {dir} --verify`"),
+        ));
     }
     if !args.quiet {
         view.out.line("");
@@ -136,7 +143,7 @@ fn play(scenario: &Scenario, directory: Option<&Path>, args: &args::Run, out: &m
 }
 
 /// What did not hold, what is instead, and why. Nothing if all is well.
-fn verdict(scenario: &Scenario, outcome: &Outcome) -> Vec<String> {
+fn verdict(scenario: &Scenario, outcome: &Outcome, names: &Names) -> Vec<String> {
     let headline = |line: usize, step: usize, what: &str| {
         let title = scenario.steps.get(step).map(|step| step.title.as_str()).unwrap_or_default();
         let place = format!("{}:{line}: {what}", scenario.file);
@@ -153,7 +160,7 @@ fn verdict(scenario: &Scenario, outcome: &Outcome) -> Vec<String> {
         }
         Verdict::InvariantBroken { step, line, violations } => {
             let mut told = headline(*line, *step, "an invariant broke");
-            told.extend(violations.iter().map(|violation| format!("  {violation}")));
+            told.extend(violations.iter().map(|violation| format!("  {}", names.in_text(violation))));
             told
         }
         Verdict::Unusable { step, line, error } => {

@@ -35,7 +35,7 @@ impl Line {
 }
 
 /// Turns records into lines. Knows the names of pods, and what the step under way expects.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Teller {
     /// Pods by name.
     pub names: Names,
@@ -45,6 +45,11 @@ pub struct Teller {
 }
 
 impl Teller {
+    /// A teller that knows no pod yet.
+    pub fn new(everything: bool) -> Teller {
+        Teller { names: Names::default(), everything, step: String::new() }
+    }
+
     /// The line that a record is worth, if any.
     pub fn line(&mut self, record: &Record) -> Option<Line> {
         let everything = self.everything;
@@ -69,10 +74,13 @@ impl Teller {
             }
             Record::Fact { event, seq } => fact(event.at, *seq, &event.fact, &self.names, everything),
             Record::Command { at, command } => command_line(*at, command, &self.names, everything),
-            Record::Transition { at, transition } => Some(moved(*at, transition, &self.names)),
+            Record::Transition { at, transition } => Some(self.moved(*at, transition)),
             Record::ProcessEnded { at, pod, container, exit } => everything.then(|| {
-                let text =
-                    format!("{}/{container}: the process ended, {}", self.names.short(*pod), facts::exit(exit));
+                let text = format!(
+                    "{}/{container}: the process ended, {}",
+                    self.names.short(*pod),
+                    facts::exit(exit)
+                );
                 Line::new(*at, Tone::Quiet, text)
             }),
             Record::Crashed { at, host } => {
@@ -88,10 +96,29 @@ impl Teller {
                 Some(Line::new(*at, tone, format!("{sign} {}  (line {line})", self.step)))
             }
             Record::InvariantBroken { at, violation } => {
+                let violation = self.names.in_text(violation);
                 Some(Line::new(*at, Tone::Bad, format!("✗ invariant broken: {violation}")))
             }
             Record::ScenarioBegan { .. } | Record::StepEnded { .. } => None,
         }
+    }
+
+    /// The line of a change of phase.
+    pub fn moved(&self, at: Time, transition: &Transition) -> Line {
+        let phase = Phase::of_label(&transition.to);
+        let to = if transition.to.is_empty() { "gone" } else { &*transition.to };
+        let name = match &transition.subject {
+            Subject::Pod => self.names.short(transition.pod),
+            Subject::Sandbox(attempt) => {
+                format!("{}/{}", self.names.short(transition.pod), facts::sandbox(*attempt))
+            }
+            Subject::Container(id) => format!("{}/{id}", self.names.short(transition.pod)),
+            Subject::Volume(id) => format!("{}/{id}", self.names.short(transition.pod)),
+        };
+        let lane = Lane::of(transition).map(|lane| (lane, Some(phase)));
+        let from =
+            if transition.from.is_empty() { String::new() } else { format!("  (was {})", transition.from) };
+        Line { at, lane, tone: Tone::Life(phase), text: format!("{name}  {to}{from}"), more: Vec::new() }
     }
 }
 
@@ -146,20 +173,6 @@ fn command_line(at: Time, command: &Command, names: &Names, everything: bool) ->
     let detail = commands::detail(action);
     let detail = if detail.is_empty() { String::new() } else { format!(", {detail}") };
     Some(Line::new(at, tone, format!("{thing}→ {}{detail}  ({:?})", action.verb(), command.cause.rule)))
-}
-
-fn moved(at: Time, transition: &Transition, names: &Names) -> Line {
-    let phase = Phase::of_label(&transition.to);
-    let to = if transition.to.is_empty() { "gone" } else { &*transition.to };
-    let name = match &transition.subject {
-        Subject::Pod => names.short(transition.pod),
-        Subject::Sandbox(attempt) => format!("{}/{}", names.short(transition.pod), facts::sandbox(*attempt)),
-        Subject::Container(id) => format!("{}/{id}", names.short(transition.pod)),
-        Subject::Volume(id) => format!("{}/{id}", names.short(transition.pod)),
-    };
-    let lane = Lane::of(transition).map(|lane| (lane, Some(phase)));
-    let from = if transition.from.is_empty() { String::new() } else { format!("  (was {})", transition.from) };
-    Line { at, lane, tone: Tone::Life(phase), text: format!("{name}  {to}{from}"), more: Vec::new() }
 }
 
 /// `web/app#0.0 `, `web `, or nothing.

@@ -10,19 +10,22 @@ use nodefold_core::time::Time;
 
 /// More lanes at once are not told apart any more; what has none is told in words.
 const MOST_LANES: usize = 24;
+/// A line is never cut to less.
+const NARROWEST: usize = 40;
 
 /// The lanes that are alive, each in its place.
 #[derive(Debug, Default)]
 pub struct Timeline {
     places: Vec<Option<(Lane, Phase)>>,
     beginning: Time,
-    before: Option<Time>,
+    width: usize,
+    before: String,
 }
 
 impl Timeline {
-    /// A timeline that begins at a moment.
-    pub fn from(beginning: Time) -> Timeline {
-        Timeline { places: Vec::new(), beginning, before: None }
+    /// A timeline that begins at a moment, in a terminal of that width.
+    pub fn from(beginning: Time, width: usize) -> Timeline {
+        Timeline { places: Vec::new(), beginning, width, before: String::new() }
     }
 
     /// The next line as a terminal shows it.
@@ -30,13 +33,11 @@ impl Timeline {
         let place = line.lane.as_ref().and_then(|(lane, phase)| self.place(lane, *phase));
         let threads = self.threads(place);
         // What happens at one moment is told under one time.
-        let time = match self.before.replace(line.at) {
-            Some(before) if before == line.at => String::new(),
-            Some(_) | None => clock(line.at, self.beginning),
-        };
-        let quiet = Tone::Quiet.style();
-        let mut out =
-            vec![format!("{}  {threads} {}", paint(quiet, format!("{time:>10}")), paint(line.tone.style(), &line.text))];
+        let now = clock(line.at, self.beginning);
+        let time = if now == self.before { "" } else { &now };
+        let time = paint(Tone::Quiet.style(), format!("{time:>10}"));
+        self.before = now;
+        let mut out = vec![format!("{time}  {threads} {}", paint(line.tone.style(), self.cut(line)))];
         for more in &line.more {
             out.push(format!("{:>10}  {}   {more}", "", self.threads(None)));
         }
@@ -49,6 +50,17 @@ impl Timeline {
             self.places.pop();
         }
         out
+    }
+
+    /// What holds is told in one line, however much was expected; everything else is told whole.
+    fn cut(&self, line: &Line) -> String {
+        let room = self.width.saturating_sub(13 + 2 * self.places.len()).max(NARROWEST);
+        if line.tone != Tone::Good || line.text.chars().count() <= room {
+            return line.text.clone();
+        }
+        let mut text: String = line.text.chars().take(room - 1).collect();
+        text.push('…');
+        text
     }
 
     /// The next line as a pipe gets it.
@@ -111,7 +123,7 @@ mod tests {
 
     #[test]
     fn a_lane_keeps_its_place_and_gives_it_up_when_it_ends() {
-        let mut timeline = Timeline::from(Time(0));
+        let mut timeline = Timeline::from(Time(0), 80);
         timeline.draw(&line(1, Phase::Up));
         assert!(bare(&timeline.draw(&line(2, Phase::Coming))[0]).contains("│ ◔  x"));
         assert!(bare(&timeline.draw(&line(1, Phase::Gone))[0]).contains("╵ ┆  x"));
@@ -119,8 +131,26 @@ mod tests {
     }
 
     #[test]
+    fn what_holds_is_cut_to_the_width_and_what_does_not_is_told_whole() {
+        let mut timeline = Timeline::from(Time(0), 80);
+        let long = "x".repeat(200);
+        let held = bare(&timeline.draw(&Line::new(Time(1), Tone::Good, long.clone()))[0]);
+        assert_eq!(held.chars().count(), 80, "{held}");
+        assert!(bare(&timeline.draw(&Line::new(Time(1), Tone::Bad, long.clone()))[0]).ends_with(&long));
+    }
+
+    #[test]
+    fn one_moment_is_told_once() {
+        let mut timeline = Timeline::from(Time(0), 80);
+        let at = |nanos: u64| Line::new(Time(nanos), Tone::Plain, "x".into());
+        assert!(bare(&timeline.draw(&at(5_000_001))[0]).contains("0.005s"));
+        assert!(!bare(&timeline.draw(&at(5_999_999))[0]).contains("0.005s"));
+        assert!(bare(&timeline.draw(&at(6_000_000))[0]).contains("0.006s"));
+    }
+
+    #[test]
     fn what_has_no_place_any_more_is_told_in_words() {
-        let mut timeline = Timeline::from(Time(0));
+        let mut timeline = Timeline::from(Time(0), 80);
         for lane in 0..MOST_LANES as u128 {
             timeline.draw(&line(lane, Phase::Up));
         }

@@ -74,11 +74,12 @@ fn different(difference: &Difference, names: &Names, at: String) -> Vec<String> 
         }
     };
     let head = format!("✗ batch {}, after records {first} to {last}, {at}: {what}", difference.batch);
-    let mut out = vec![paint(Tone::Bad.style(), head), format!("  written by nodefold {}", difference.software)];
+    let mut out =
+        vec![paint(Tone::Bad.style(), head), format!("  written by nodefold {}", difference.software)];
     for pod in &difference.pods {
         out.push(format!("  pod {}{}", names.short(pod.pod), pod_digests(pod)));
         for field in &pod.fields {
-            let show = |value: &Option<Value>| value.as_ref().map_or("nothing".to_owned(), Value::to_string);
+            let show = |value: &Option<String>| value.clone().unwrap_or_else(|| "nothing".to_owned());
             out.push(format!(
                 "    {}: recorded {}, folded {}",
                 field.path,
@@ -142,9 +143,13 @@ fn report_json(report: &Report, names: &Names) -> Value {
 
 fn difference_json(difference: &Difference, names: &Names) -> Value {
     let (kind, recorded, folded) = match &difference.what {
-        Differs::State { recorded, folded } => ("state", format!("{:032x}", recorded.0), format!("{:032x}", folded.0)),
+        Differs::State { recorded, folded } => {
+            ("state", format!("{:032x}", recorded.0), format!("{:032x}", folded.0))
+        }
         Differs::Events { recorded, folded } => ("facts", recorded.to_string(), folded.to_string()),
-        Differs::Commands { recorded, folded } => ("commands", format!("{recorded:032x}"), format!("{folded:032x}")),
+        Differs::Commands { recorded, folded } => {
+            ("commands", format!("{recorded:032x}"), format!("{folded:032x}"))
+        }
     };
     let pods: Vec<Value> = difference
         .pods

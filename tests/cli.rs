@@ -107,7 +107,9 @@ fn a_story_that_holds_exits_with_0_and_shows_the_lives_in_it() {
     assert_eq!(status(&ran), 0, "{text}");
     assert!(text.contains("✓ one-pod holds"), "{text}");
     assert!(text.contains("web/app#0.0  Running"), "the timeline tells of the container:\n{text}");
-    let row = |name: &str| text.lines().find(|line| line.trim_start().starts_with(name)).unwrap_or_default().to_owned();
+    let row = |name: &str| {
+        text.lines().find(|line| line.trim_start().starts_with(name)).unwrap_or_default().to_owned()
+    };
     assert!(row("app").contains('█') && row("app").contains('✗') && row("app").contains('↻'), "{text}");
     assert!(row("(scratch)").contains('▄'), "{text}");
 }
@@ -118,7 +120,9 @@ fn an_expectation_that_does_not_hold_exits_with_1_and_says_why() {
     let ran = nodefold(&[Path::new("run"), &place.story("Succeeded")]);
     let text = stdout(&ran);
     assert_eq!(status(&ran), 1, "{}", both(&ran));
-    for part in ["story.yaml:14", "expected", "Succeeded", "actual", "Running", "because", "✗ one-pod does not hold"] {
+    for part in
+        ["story.yaml:14", "expected", "Succeeded", "actual", "Running", "because", "✗ one-pod does not hold"]
+    {
         assert!(text.contains(part), "{part:?} is missing:\n{text}");
     }
     assert!(text.contains("web/app#0.0  Running"), "the timeline up to there is shown:\n{text}");
@@ -172,7 +176,16 @@ fn json_output_is_one_object_a_line_that_tells_all() {
     assert_eq!(status(&ran), 0);
     let records = json_lines(&ran);
     let of = |kind: &str| records.iter().filter(|r| r["record"] == kind).count();
-    for kind in ["scenarioBegan", "stepBegan", "podNamed", "requested", "fact", "command", "transition", "expectation"] {
+    for kind in [
+        "scenarioBegan",
+        "stepBegan",
+        "podNamed",
+        "requested",
+        "fact",
+        "command",
+        "transition",
+        "expectation",
+    ] {
         assert!(of(kind) > 0, "no {kind}");
     }
     let exit = records.iter().find(|r| r["fact"] == "ContainerExited").expect("the exit");
@@ -184,7 +197,10 @@ fn json_output_is_one_object_a_line_that_tells_all() {
     let failed = nodefold(&[Path::new("run"), Path::new("--json"), &place.story("Failed")]);
     assert_eq!(status(&failed), 1);
     let outcome = json_lines(&failed).pop().expect("an outcome");
-    assert_eq!((&outcome["verdict"], &outcome["line"]), (&Value::from("expectationFailed"), &Value::from(14)));
+    assert_eq!(
+        (&outcome["verdict"], &outcome["line"]),
+        (&Value::from("expectationFailed"), &Value::from(14))
+    );
 }
 
 #[test]
@@ -235,7 +251,9 @@ fn replay_agrees_with_the_run_on_the_digest() {
     let lived = stdout(&ran);
     let lived = digest(&lived);
     assert_eq!(lived.len(), 32);
-    for verb in [("replay", &["--verify"][..]), ("replay", &[][..]), ("verify", &[][..]), ("snapshot", &[][..])] {
+    for verb in
+        [("replay", &["--verify"][..]), ("replay", &[][..]), ("verify", &[][..]), ("snapshot", &[][..])]
+    {
         let again = of_journal(verb.0, &journal, verb.1);
         assert_eq!(status(&again), 0, "{verb:?}: {}", both(&again));
         assert_eq!(digest(&stdout(&again)), lived, "{verb:?}");
@@ -260,7 +278,8 @@ fn several_scenarios_keep_a_journal_each() {
     let place = Place::new();
     let other = place.file("other.yaml", &STORY.replace("one-pod", "other").replace("PHASE", "Running"));
     let all = place.path("all");
-    let args = [Path::new("run"), Path::new("-q"), &place.story("Running"), &other, Path::new("--journal"), &all];
+    let args =
+        [Path::new("run"), Path::new("-q"), &place.story("Running"), &other, Path::new("--journal"), &all];
     assert_eq!(status(&nodefold(&args)), 0);
     for name in ["one-pod", "other"] {
         assert_eq!(status(&of_journal("verify", &all.join(name), &[])), 0, "{name}");
@@ -275,7 +294,9 @@ fn a_pod_is_shown_at_any_moment_in_kubernetes_own_yaml() {
     let text = stdout(&shown);
     assert_eq!(status(&shown), 0, "{}", both(&shown));
     let documents = nodefold_k8s::parse_documents(&text, "shown").expect("YAML");
-    let [desired, allocated, status_document] = documents.as_slice() else { panic!("three documents: {text}") };
+    let [desired, allocated, status_document] = documents.as_slice() else {
+        panic!("three documents: {text}")
+    };
     for document in [desired, allocated, status_document] {
         assert_eq!(document.value["kind"], "Pod");
         assert_eq!(document.value["metadata"]["name"], "web");
@@ -284,7 +305,8 @@ fn a_pod_is_shown_at_any_moment_in_kubernetes_own_yaml() {
     assert_eq!(allocated.value["spec"]["containers"][0]["image"], "busybox:1");
     assert_eq!(status_document.value["status"]["phase"], "Running");
 
-    let json = json_lines(&of_journal("replay", &journal, &["--at", "30s", "--pod", "web", "--json"])).remove(0);
+    let json =
+        json_lines(&of_journal("replay", &journal, &["--at", "30s", "--pod", "web", "--json"])).remove(0);
     assert_eq!(json["desired"], desired.value);
     assert_eq!(json["status"], status_document.value);
 }
@@ -293,9 +315,11 @@ fn a_pod_is_shown_at_any_moment_in_kubernetes_own_yaml() {
 fn the_same_moment_can_be_named_by_record_and_by_time() {
     let place = Place::new();
     let journal = place.journal();
-    let by_time = json_lines(&of_journal("replay", &journal, &["--at", "30s", "--pod", "web", "--json"])).remove(0);
+    let by_time =
+        json_lines(&of_journal("replay", &journal, &["--at", "30s", "--pod", "web", "--json"])).remove(0);
     let record = by_time["number"].to_string();
-    let by_record = json_lines(&of_journal("replay", &journal, &["--at", &record, "--pod", "web", "--json"])).remove(0);
+    let by_record =
+        json_lines(&of_journal("replay", &journal, &["--at", &record, "--pod", "web", "--json"])).remove(0);
     assert_eq!(by_time["status"], by_record["status"]);
     let wrong = of_journal("replay", &journal, &["--at", "soon"]);
     assert_eq!(status(&wrong), 2);
@@ -342,7 +366,8 @@ fn the_log_shows_facts_requests_notes_and_batches_and_can_be_narrowed() {
 fn a_replay_tells_the_same_lives_as_the_run() {
     let place = Place::new();
     let journal = place.path("j");
-    let ran = stdout(&nodefold(&[Path::new("run"), &place.story("Running"), Path::new("--journal"), &journal]));
+    let ran =
+        stdout(&nodefold(&[Path::new("run"), &place.story("Running"), Path::new("--journal"), &journal]));
     let again = stdout(&of_journal("replay", &journal, &[]));
     let rows = |text: &str| -> Vec<String> {
         text.lines().filter(|line| line.contains(['█', '▄', '━'])).map(str::to_owned).collect()
@@ -365,7 +390,11 @@ fn damage_is_reported_with_its_place() {
     std::fs::write(&segment, bytes).expect("write it");
     let verified = of_journal("verify", &journal, &[]);
     assert_eq!(status(&verified), 2, "{}", both(&verified));
-    assert!(stderr(&verified).contains("offset") && stderr(&verified).contains(".seg"), "{}", stderr(&verified));
+    assert!(
+        stderr(&verified).contains("offset") && stderr(&verified).contains(".seg"),
+        "{}",
+        stderr(&verified)
+    );
 }
 
 #[test]
@@ -376,8 +405,9 @@ fn a_journal_of_another_node_is_found_out_by_verification() {
     let journal = place.path("journal");
     // A node that swaps writes a journal that says it does not: its fold is another one's.
     let mut written = Node::new(Config { swap: true, ..Config::default() });
-    let mut writer = Writer::create(Files::at(&journal), Options::default(), &Config::default(), &mut written)
-        .expect("begin a journal");
+    let mut writer =
+        Writer::create(Files::at(&journal), Options::default(), &Config::default(), &mut written)
+            .expect("begin a journal");
     let mut out = Commands::default();
     for at in 1..4 {
         let event = Event { at: Time(at), fact: Fact::AgentStarted { boot_id: 7 } };
@@ -390,7 +420,11 @@ fn a_journal_of_another_node_is_found_out_by_verification() {
     writer.stop(&mut written).expect("stop");
     let verified = of_journal("replay", &journal, &["--verify"]);
     assert_eq!(status(&verified), 1, "{}", both(&verified));
-    assert!(stdout(&verified).contains("✗ batch 1") && stdout(&verified).contains("differs"), "{}", stdout(&verified));
+    assert!(
+        stdout(&verified).contains("✗ batch 1") && stdout(&verified).contains("differs"),
+        "{}",
+        stdout(&verified)
+    );
     let told = json_lines(&of_journal("verify", &journal, &["--json"])).remove(0);
     assert_eq!((&told["equal"], &told["difference"]["batch"]), (&Value::from(false), &Value::from(1)));
 }

@@ -202,7 +202,9 @@ impl Run<'_> {
         match trouble {
             Trouble::Miss(Miss { expected, actual, mut explanation }) => {
                 // A refusal that nobody expected is the likeliest cause of whatever is missed later.
-                if let Some(refused) = self.unexpected_refusal() {
+                let told =
+                    self.last.as_ref().is_some_and(|l| explanation.contains(&format!("line {}", l.line)));
+                if let Some(refused) = self.unexpected_refusal().filter(|_| !told) {
                     explanation = format!("{explanation}\n{refused}");
                 }
                 Verdict::ExpectationFailed { step, line, expected, actual, explanation }

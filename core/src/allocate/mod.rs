@@ -131,19 +131,17 @@ fn book(state: &mut State, uid: PodUid) -> bool {
     let lacks_ephemeral = commit::lacks_ephemeral(pod);
     if !differs {
         state.queue.remove(&uid);
-        if pending.is_some() || lacks_ephemeral {
-            if let Some(pod) = state.pod_mut(uid) {
-                // Reverted to what is allocated: nothing is pending any more.
-                pod.pending = None;
-                commit::add_ephemeral(pod);
-            }
+        if (pending.is_some() || lacks_ephemeral)
+            && let Some(pod) = state.pod_mut(uid)
+        {
+            // Reverted to what is allocated: nothing is pending any more.
+            pod.pending = None;
+            commit::add_ephemeral(pod);
         }
         return false;
     }
-    if lacks_ephemeral {
-        if let Some(pod) = state.pod_mut(uid) {
-            commit::add_ephemeral(pod);
-        }
+    if lacks_ephemeral && let Some(pod) = state.pod_mut(uid) {
+        commit::add_ephemeral(pod);
     }
     // A new spec is tried at once, whatever was said of an older one.
     let fresh = pending.is_none_or(|p| p.generation != generation);

@@ -253,6 +253,8 @@ pub(super) fn runtime_observed(
     containers: &[SeenContainer],
 ) {
     let only = r.state.observations.remove(&op);
+    let timing = &r.state.config.timing;
+    let (initial, max) = (timing.retry_backoff_initial, timing.retry_backoff_max);
     match only {
         Some(uid) => {
             let (now, timing) = (r.state.now, r.state.config.timing.clone());
@@ -271,9 +273,13 @@ pub(super) fn runtime_observed(
             if complete {
                 r.state.recovery.runtime = Look { asked: None, seen: true, retry: Retry::default() };
             } else {
-                // What it shows is true; what it doesn't show is not known. Look again.
-                let again = r.look(Action::ObserveRuntime);
-                r.state.recovery.runtime.asked = Some(again);
+                // What it shows is true; what it doesn't show is not known. Look again, after a while.
+                let look = &mut r.state.recovery.runtime;
+                look.asked = None;
+                look.retry.fail(r.state.now, initial, max);
+                if let Some(at) = look.retry.until {
+                    r.state.wake_allocator(at, Why::ObserveRetry);
+                }
             }
         }
         None => return r.stale(PodUid(0), op),
@@ -554,17 +560,19 @@ pub(super) fn observe_failed(r: &mut Recording<'_>, op: OpId, error: &OpError) {
     );
 }
 
-/// Looks again at what could not be seen, once its back-off is over.
+/// Looks again at what could not be seen, once its back-off is over; until then, books the moment.
 pub(crate) fn look_again(r: &mut Recording<'_>) {
     let now = r.state.now;
-    let due =
-        |look: &Look| !look.seen && look.asked.is_none() && look.retry.until.is_some_and(|at| at <= now);
-    if due(&r.state.recovery.mounts) {
-        let op = r.look(Action::ObserveMounts);
-        r.state.recovery.mounts.asked = Some(op);
-    }
-    if due(&r.state.recovery.runtime) {
-        let op = r.look(Action::ObserveRuntime);
-        r.state.recovery.runtime.asked = Some(op);
+    for action in [Action::ObserveMounts, Action::ObserveRuntime] {
+        let mounts = matches!(action, Action::ObserveMounts);
+        let look = if mounts { &r.state.recovery.mounts } else { &r.state.recovery.runtime };
+        let Some(at) = look.retry.until.filter(|_| !look.seen && look.asked.is_none()) else { continue };
+        if at > now {
+            r.state.wake_allocator(at, Why::ObserveRetry);
+            continue;
+        }
+        let op = r.look(action);
+        let look = if mounts { &mut r.state.recovery.mounts } else { &mut r.state.recovery.runtime };
+        look.asked = Some(op);
     }
 }

@@ -152,10 +152,11 @@ pub(super) fn node_changed(r: &mut Recording<'_>, node: &NodeFacts) {
     let all: alloc::vec::Vec<PodUid> = r.state.pods.keys().copied().collect();
     for uid in all {
         r.touched.add(uid);
-        if let Some(pod) = r.state.pod_mut(uid) {
-            if pod.is_active() && pod.pending.is_some() {
-                r.state.queue.insert(uid);
-            }
+        if let Some(pod) = r.state.pod_mut(uid)
+            && pod.is_active()
+            && pod.pending.is_some()
+        {
+            r.state.queue.insert(uid);
         }
     }
     let now = r.state.now;
@@ -186,10 +187,10 @@ pub(super) fn status_written(r: &mut Recording<'_>, op: OpId, uid: PodUid) {
     for status in sent.containers.iter().chain(&sent.init_containers) {
         let crate::status::ContainerState::Terminated(shown) = &status.state else { continue };
         let Some(id) = &shown.id else { continue };
-        if let Some(container) = pod.container_of(id) {
-            if container.last.as_ref().is_some_and(|e| e.attempt == id.attempt) {
-                container.end_shown = true;
-            }
+        if let Some(container) = pod.container_of(id)
+            && container.last.as_ref().is_some_and(|e| e.attempt == id.attempt)
+        {
+            container.end_shown = true;
         }
     }
 }

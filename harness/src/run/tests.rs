@@ -22,7 +22,7 @@ steps:
         resources: {requests: {cpu: 500m}}
         dynamicVolumePolicy: {restartPolicy: RestartContainer}
         volumeMounts: [{name: sec, mountPath: /sec}]
-      - {name: log, image: registry.local/busybox:1}
+      - {name: log, image: registry.local/busybox:1, resources: {requests: {cpu: 100m}}}
       volumes: [{name: sec, secret: {secretName: s}}]
 - settle
 - mark: up
@@ -145,7 +145,7 @@ fn gone_means_gone_from_the_api_and_the_node() {
     misses("- expect: {pod: never, gone: true}\n", &["never was"]);
     misses(
         "- hold: {operation: stop, pod: web, container: log}\n- delete: {pod: web}\n- advance: 1m\n- expect: {pod: web, gone: true}\n",
-        &["still on the node", "container log", "held: stop default/web log"],
+        &["still on the node", "container log", "held: [stop default/web log]"],
     );
 }
 
@@ -183,7 +183,7 @@ fn a_refusal_has_exactly_the_expected_causes() {
         &format!("{request}- expect: {{rejected: []}}\n"),
         &["spec.volumes[0] FieldValueForbidden was not expected"],
     );
-    misses(&format!("{request}- expect: {{accepted: true}}\n"), &["refused (422 Invalid)", "line 24"]);
+    misses(&format!("{request}- expect: {{accepted: true}}\n"), &["refused (422 Invalid)", "line 22"]);
     let harmless = "- dynamic: {pod: web, patch: {spec: {volumes: [{name: v, emptyDir: {}}]}}}\n";
     passes(&format!("{harmless}- expect: {{accepted: true}}\n"));
     misses(
@@ -199,7 +199,7 @@ fn a_refusal_that_nobody_expected_is_noted_with_what_is_missed_later() {
 - settle
 - expect: {pod: web, allocated: {containers: []}}
 ",
-        &["note: the request of line 24", "was refused"],
+        &["note: the request of line 22", "was refused"],
     );
 }
 
@@ -277,7 +277,7 @@ fn a_step_that_cannot_be_done_says_why() {
 #[test]
 fn a_world_that_never_settles_is_an_error_after_an_hour() {
     misses(
-        "- fail: {operation: status, error: no}\n- exit: {pod: web, container: log, code: 0}\n- settle: 2m\n",
+        "- fail: {operation: status, error: refused}\n- exit: {pod: web, container: log, code: 0}\n- settle: 2m\n",
         &["after one simulated hour still waiting for"],
     );
 }
