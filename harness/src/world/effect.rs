@@ -9,7 +9,7 @@ use super::runtime::{Container, Sandbox, State};
 use super::{World, WorldError};
 use nodefold_api::{Request, Response};
 use nodefold_core::command::{Action, Command};
-use nodefold_core::event::{ErrorClass, Fact, OpError};
+use nodefold_core::event::{ErrorClass, Exit, Fact, OpError};
 use nodefold_core::ids::{ContainerId, PodUid, VolumeId};
 use nodefold_core::spec::Volume;
 use std::collections::BTreeMap;
@@ -32,6 +32,9 @@ impl World {
                     // Done, but reported as failed.
                     let _reported_otherwise = self.perform(&command)?;
                 }
+                if failure.class == ErrorClass::Final {
+                    self.could_not_start(&command);
+                }
                 failed(&command, failure.as_error())
             }
             None => match self.perform(&command)? {
@@ -51,6 +54,19 @@ impl World {
             }
         }
         Ok(())
+    }
+
+    /// A runtime shows a container that can't be started as ended with 128.
+    fn could_not_start(&mut self, command: &Command) {
+        let Action::StartContainer { container } = &command.action else { return };
+        let Some(container) = self.runtime.containers.get_mut(&(command.pod, container.clone())) else {
+            return;
+        };
+        if container.state == State::Created {
+            let reason = "StartError".into();
+            let exit = Exit { code: 128, signal: None, reason, started_at: None, finished_at: self.now };
+            container.state = State::Exited(exit);
+        }
     }
 
     /// The agent hears how an operation ended.

@@ -143,7 +143,8 @@ impl Deadlines {
 
     /// Judges the deadlines that passed before the batch that ends here.
     pub(super) fn settle(&mut self, world: &WorldView, at: Time, out: &mut Vec<Violation>) {
-        for Passed { deadline, pod: uid, whose, noticed, at: noticed_at } in std::mem::take(&mut self.passed) {
+        for Passed { deadline, pod: uid, whose, noticed, at: noticed_at } in std::mem::take(&mut self.passed)
+        {
             let Some(pod) = world.pods.get(&uid).filter(|_| world.runtime_unknown.is_none()) else {
                 continue;
             };
