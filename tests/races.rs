@@ -17,7 +17,7 @@ const NOT_EXPRESSIBLE: &[(&str, &str)] = &[
         "B2",
         "the simulated runtime's lists are never stale; a late sight of a running container is case 90 of core/tests",
     ),
-    ("B11", "the simulated runtime never loses a record; a vanished container is told by core/tests (§4.2)"),
+    ("B11", "the simulated runtime never loses a record; told in core/tests/conformance/races.rs"),
     ("B30", "needs two versions of the program; containers are compared by value, never by a hash"),
     (
         "B32",
@@ -29,7 +29,7 @@ const NOT_EXPRESSIBLE: &[(&str, &str)] = &[
     ),
     (
         "B36",
-        "the simulated runtime reports no figures of its own; what is compared is what it acknowledged (core/tests)",
+        "no fact tells figures of the runtime's own: what is compared with the allocation is what it acknowledged",
     ),
     ("V4", "attach and detach: persistent volumes come later"),
     (
@@ -67,7 +67,7 @@ const NOT_EXPRESSIBLE: &[(&str, &str)] = &[
     ),
     (
         "V39",
-        "nothing collects images yet; an image volume is mounted as long as its lease is held (core/tests, D14)",
+        "nothing collects images yet; an image volume's lease is its mount (tests/scenarios/image-volume-appears)",
     ),
 ];
 
