@@ -1,7 +1,7 @@
 //! Starting a container: back-off, room, sandbox, volumes, image, create, start, in this order, each awaited by a
 //! fact. Nothing here blocks anybody else.
 
-use super::{full_name, plan};
+use super::{full_name, plan, stop};
 use crate::allocate::{charge, has_leftovers, pod_requests};
 use crate::command::{Action, MountedVolume, Rule, Subject};
 use crate::context::{Context, Why, text};
@@ -13,7 +13,11 @@ use alloc::vec::Vec;
 pub(super) fn advance(pod: &mut PodState, i: usize, rule: Rule, ctx: &mut Context<'_>) {
     match &pod.containers[i].instance {
         Some(instance) if matches!(instance.phase, InstancePhase::Created) && instance.stop.is_none() => {
-            return start(pod, i, rule, ctx);
+            // S2, S3: one that was made as is no longer allocated, or whose volume was lost meanwhile, never starts.
+            return match plan::outdated(pod, &pod.containers[i]) {
+                Some(why) => stop::begin(pod, i, why, ctx),
+                None => start(pod, i, rule, ctx),
+            };
         }
         Some(_) => return,
         None => {}
