@@ -30,6 +30,9 @@ pub(super) fn advance(pod: &mut PodState, i: usize, rule: Rule, ctx: &mut Contex
         return;
     }
     let Some(sandbox) = pod.ready_sandbox() else { return };
+    if !names_exist(pod, i) {
+        return;
+    }
     let Some(mounts) = ready_mounts(pod, i) else { return };
     if pod.containers[i].image_id.is_none() {
         return pull(pod, i, rule, ctx);
@@ -75,6 +78,21 @@ fn has_room(pod: &PodState, i: usize) -> bool {
     held.add(&pod.containers[i].spec.resources.requests);
     let fits = |(name, _): &(crate::resources::ResourceName, u64)| held.get(name) <= limit.get(name);
     pod.containers[i].spec.resources.requests.iter().all(fits)
+}
+
+/// Every mount names a volume of the pod. A wait that nothing would end is shown with its reason (L5, kubelet-volumes
+/// case 57).
+fn names_exist(pod: &mut PodState, i: usize) -> bool {
+    let container = &pod.containers[i];
+    let Some(missing) = container.spec.mounts.iter().find(|m| pod.volume(&m.name).is_none()) else {
+        return true;
+    };
+    let message = text(format_args!(
+        "cannot find volume \"{}\" to mount into container \"{}\"",
+        missing.name, container.name
+    ));
+    pod.containers[i].start_failure = Some(("CreateContainerConfigError".into(), message));
+    false
 }
 
 /// The mounts, if exactly the volumes that the container mounts are ready (DESIGN §4 rule 5). Until the pod has been
