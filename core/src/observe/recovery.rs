@@ -198,6 +198,11 @@ pub(super) fn mounts_observed(r: &mut Recording<'_>, op: OpId, mounts: &[SeenMou
         }
         for volume in &mut pod.volumes {
             let there = mounts.iter().any(|m| m.pod == uid && m.volume == volume.id);
+            // The host is right about what it holds, whatever the record says was tried (I2).
+            if there && matches!(volume.phase, VolumePhase::Pending) {
+                volume.phase = VolumePhase::Uncertain;
+                volume.reconstructed = true;
+            }
             // Lost, as an observation says: the one way back to Pending (S10). A removed one is torn down all the
             // same, for remains (D8).
             if !there && volume.removed.is_none() {
@@ -270,9 +275,14 @@ pub(super) fn runtime_observed(
             if complete {
                 r.state.recovery.runtime = Look { asked: None, seen: true, retry: Retry::default() };
             } else {
-                // What it shows is true; what it doesn't show is not known. Look again.
-                let again = r.look(Action::ObserveRuntime);
-                r.state.recovery.runtime.asked = Some(again);
+                // What it shows is true; what it doesn't show is not known. Look again, but not in a busy loop (L4).
+                let (now, timing) = (r.state.now, r.state.config.timing.clone());
+                let look = &mut r.state.recovery.runtime;
+                look.asked = None;
+                look.retry.fail(now, timing.retry_backoff_initial, timing.retry_backoff_max);
+                if let Some(at) = look.retry.until {
+                    r.state.wake_allocator(at, Why::ObserveRetry);
+                }
             }
         }
         None => return r.stale(PodUid(0), op),
