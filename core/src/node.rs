@@ -112,9 +112,13 @@ impl State {
     pub(crate) fn sources_ready(&self) -> bool {
         self.config.sources.iter().all(|s| self.sources_ready.contains(s))
     }
+    /// The host was looked at in this epoch: its mounts, and all that its runtime has.
+    pub(crate) fn host_seen(&self) -> bool {
+        self.recovery.mounts.seen && self.recovery.runtime.seen
+    }
     /// Undoing is allowed: nothing that matters is unknown (I1, DESIGN §3 "Restart").
     pub(crate) fn may_undo(&self) -> bool {
-        self.sources_ready() && self.recovery.mounts.seen && self.recovery.runtime.seen
+        self.sources_ready() && self.host_seen()
     }
     /// Notes an anomaly.
     pub(crate) fn anomaly(&mut self, kind: AnomalyKind, pod: Option<PodUid>, detail: Name) {

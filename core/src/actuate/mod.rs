@@ -23,9 +23,9 @@ use plan::Plan;
 
 /// Takes the pod's next steps.
 pub(crate) fn actuate(pod: &mut PodState, ctx: &mut Context<'_>) {
-    // After a restart nothing is done to what has not been looked at yet (DESIGN §3 "Restart").
-    let known = pod.born == ctx.epoch || ctx.runtime_seen;
-    if !known {
+    // Nothing is done to what has not been looked at yet, in whatever epoch its pod was named first: a journal may be
+    // new where a host is not (DESIGN §3 "Restart", S6, S8).
+    if !ctx.runtime_seen {
         return;
     }
     look_at_unknowns(pod, ctx);

@@ -155,6 +155,8 @@ pub enum TerminationCause {
     ApiTerminal,
     /// Found in the runtime or on disk, wanted by nobody.
     Orphan,
+    /// Not admitted, though it was found running.
+    Rejected,
 }
 
 /// A desired change that is not allocated.
