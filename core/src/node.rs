@@ -185,6 +185,13 @@ impl Node {
         self.settle(touched, out);
     }
 
+    /// Notes that a recorded fact is not folded: `apply` panics on it, and a durable fact must not become a crash loop
+    /// (DESIGN §8). It does not count as an event.
+    pub fn skip(&mut self, event: &Event) {
+        let detail = text(format_args!("{} at {} ns", event.fact.name(), event.at.0));
+        self.state.anomaly(AnomalyKind::Skipped, event.fact.pod(), detail);
+    }
+
     fn fire_timers(&mut self, until: Time, out: &mut Commands) {
         while let Some(&(at, uid, why)) = self.state.wakes.first() {
             if at > until {

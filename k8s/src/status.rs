@@ -115,8 +115,8 @@ fn terminated(ended: &Terminated, pod: PodUid) -> Value {
     object.insert("startedAt".into(), or_null(ended.started_at));
     object.insert("finishedAt".into(), or_null(ended.finished_at));
     // Of an end that nobody saw, Kubernetes names no container.
-    if ended.finished_at.is_some() {
-        object.insert("containerID".into(), json!(container_id(pod, &ended.id)));
+    if let Some(id) = &ended.id {
+        object.insert("containerID".into(), json!(container_id(pod, id)));
     }
     Value::Object(object)
 }

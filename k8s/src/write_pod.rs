@@ -3,7 +3,7 @@
 use crate::canonical::open;
 use crate::quantity::Quantity;
 use crate::time;
-use nodefold_core::node::Allocated;
+use nodefold_core::views::Allocated;
 use nodefold_core::resources::{ResourceList, ResourceName, Resources};
 use nodefold_core::spec::{
     Blob, Container, Pod, PodSpec, PullPolicy, RestartAction, RestartPolicy, RestartRule, TerminalPhase,

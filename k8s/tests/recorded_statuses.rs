@@ -65,7 +65,7 @@ fn condition(value: &Value) -> Condition {
 
 fn terminated(value: &Value, id: &ContainerId) -> Terminated {
     Terminated {
-        id: id.clone(),
+        id: Some(id.clone()),
         exit_code: value["exitCode"].as_i64().and_then(|c| i32::try_from(c).ok()).expect("an exit code"),
         signal: 0,
         reason: text(&value["reason"]),
@@ -185,7 +185,7 @@ fn volume_statuses_are_those_of_kep_6395() {
         rest: Blob(r#"{"subPath":"x"}"#.into()),
     }];
     read.containers[0].state = ContainerState::Terminated(Terminated {
-        id: ContainerId { name: "app".into(), incarnation: 2, attempt: 1 },
+        id: Some(ContainerId { name: "app".into(), incarnation: 2, attempt: 1 }),
         exit_code: 137,
         signal: 9,
         reason: "Error".into(),

@@ -2,7 +2,7 @@
 #![allow(clippy::expect_used)]
 
 use nodefold_core::ids::{ObjectKind, Source};
-use nodefold_core::node::{Allocated, Retained};
+use nodefold_core::views::{Allocated, Retained};
 use nodefold_core::resources::{QosClass, ResourceName};
 use nodefold_core::spec::{
     Medium, NodeOperator, Pod, PodSpec, ProjectedSource, PullPolicy, RestartAction, RestartPolicy,

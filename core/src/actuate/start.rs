@@ -138,7 +138,7 @@ fn pull(pod: &mut PodState, i: usize, rule: Rule, ctx: &mut Context<'_>) {
     };
     let op = ctx.command(pod.pod.uid, rule, action);
     let from = pod.containers[i].label();
-    pod.containers[i].pulling = Some(op);
+    pod.containers[i].pulling = Some((op, pod.containers[i].spec.image.clone()));
     ctx.moved(pod.pod.uid, Subject::Container(id), from, "Pulling");
 }
 

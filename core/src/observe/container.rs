@@ -18,13 +18,13 @@ pub(super) fn image_pulled(
     already_present: bool,
 ) {
     let Some(pod) = r.pod(uid) else { return };
-    let Some(container) = pod.container_of(id).filter(|c| c.pulling == Some(op)) else {
+    let Some(container) = pod.container_of(id).filter(|c| c.pulling.as_ref().is_some_and(|(o, _)| *o == op)) else {
         return r.stale(uid, op);
     };
-    container.pulling = None;
-    container.image_id = Some(image_id.clone());
+    let Some((_, image)) = container.pulling.take() else { return };
+    // The definition may have moved on to another image meanwhile, which then wants a pull of its own.
+    container.image_id = (image == container.spec.image).then(|| image_id.clone());
     container.pull_retry.clear();
-    let image = container.spec.image.clone();
     let how = if already_present {
         text(format_args!(
             "Container image \"{image}\" already present on machine and can be accessed by the pod"
@@ -45,7 +45,7 @@ pub(super) fn image_pull_failed(
 ) {
     let (now, timing) = (r.state.now, r.state.config.timing.clone());
     let Some(pod) = r.pod(uid) else { return };
-    let Some(container) = pod.container_of(id).filter(|c| c.pulling == Some(op)) else {
+    let Some(container) = pod.container_of(id).filter(|c| c.pulling.as_ref().is_some_and(|(o, _)| *o == op)) else {
         return r.stale(uid, op);
     };
     container.pulling = None;

@@ -46,8 +46,8 @@ pub struct ContainerState {
     pub next_attempt: u32,
     /// The current life, if there is one, or may be.
     pub instance: Option<Instance>,
-    /// An image pull for the next attempt, in flight.
-    pub pulling: Option<OpId>,
+    /// An image pull for the next attempt, in flight, and of which image.
+    pub pulling: Option<(OpId, Name)>,
     /// The image for the next attempt is present.
     pub image_id: Option<Name>,
     /// Back-off of its image pulls.

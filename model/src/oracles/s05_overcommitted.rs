@@ -131,8 +131,12 @@ fn charge(pod: &PodView) -> Option<ResourceList> {
         );
     }
     let mut actuated = ResourceList::default();
-    for container in pod.containers.iter().filter(|c| c.may_run() && c.role != Role::Ephemeral) {
-        actuated.add(&container.requests);
+    for container in pod.containers.iter().filter(|c| c.may_run()) {
+        match container.role {
+            Role::Main | Role::Sidecar | Role::Unknown => actuated.add(&container.requests),
+            // The peak of initialization is in the allocated sum; ephemeral containers ask for nothing.
+            Role::Init | Role::Ephemeral => {}
+        }
     }
     if let Some(spec) = pod.allocation.possible().last() {
         actuated.add(&spec.overhead);

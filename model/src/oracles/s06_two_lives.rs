@@ -107,7 +107,10 @@ fn second_life(
 ) -> Option<Violation> {
     let former = pod.container(container)?;
     let lived = match &former.life {
-        Life::Created | Life::Starting | Life::Running | Life::Ended(Ending::Exited(_)) => true,
+        Life::Created
+        | Life::Starting
+        | Life::Running
+        | Life::Ended(Ending::Exited(_) | Ending::NeverStarted) => true,
         // Made again by the same name after an answer that proves nothing: the runtime holds at most one of that id.
         Life::Creating | Life::Unknown | Life::Ended(Ending::NeverCreated | Ending::Lost) => false,
     };

@@ -124,7 +124,7 @@ fn container_phases(pod: &PodView, status: &PodStatus, report: &mut impl FnMut(S
     for row in rows(status) {
         let (ContainerState::Running { .. }, Some(id)) = (&row.state, &row.id) else { continue };
         let ended = rows(before).any(|former| match &former.state {
-            ContainerState::Terminated(terminated) => terminated.id == *id,
+            ContainerState::Terminated(terminated) => terminated.id.as_ref() == Some(id),
             ContainerState::Waiting { .. } | ContainerState::Running { .. } => false,
         });
         if ended {

@@ -82,19 +82,19 @@ fn against_the_former_row(
         before.init_containers.iter().chain(&before.containers).chain(&before.ephemeral_containers);
     for former in former_rows.filter(|f| f.name == row.name) {
         let (Some(was), is) = (&former.id, &row.id) else { continue };
-        let same = is.as_ref().is_some_and(|is| is.incarnation == was.incarnation);
-        if same && row.restart_count < former.restart_count {
+        let another_life = is.as_ref().is_some_and(|is| is.incarnation != was.incarnation)
+            || pod.container(was).is_none_or(|c| c.removed.is_some() || c.changes.removed.is_some());
+        if !another_life && row.restart_count < former.restart_count {
             let explanation = format!(
                 "the restart count of container {} goes back from {} to {}",
                 row.name, former.restart_count, row.restart_count
             );
-            report(is.as_ref(), explanation, &[*index]);
+            report(Some(was), explanation, &[*index]);
         }
         let ran = matches!(former.state, ContainerState::Running { .. });
         let waits = matches!(row.state, ContainerState::Waiting { .. });
-        let another_life = is.as_ref().is_some_and(|is| is.incarnation != was.incarnation)
-            || pod.container(was).is_none_or(|c| c.removed.is_some() || c.changes.removed.is_some());
-        let told = row.last_state.as_ref().is_some_and(|last| last.id.attempt >= was.attempt);
+        let last = row.last_state.as_ref().and_then(|last| last.id.as_ref());
+        let told = last.is_some_and(|last| last.attempt >= was.attempt);
         if ran && waits && !another_life && !told {
             let explanation =
                 format!("container {was} goes from Running to Waiting and nothing tells how it ended");
@@ -114,29 +114,23 @@ fn own_evidence(
     }
     if let Some(last) = &row.last_state {
         told_as_it_ended(pod, last, report);
-        let own = row.id.as_ref().is_some_and(|id| {
-            last.id.name == id.name
-                && last.id.incarnation == id.incarnation
-                && match row.state {
-                    ContainerState::Waiting { .. } => last.id.attempt <= id.attempt,
-                    ContainerState::Running { .. } | ContainerState::Terminated(_) => {
-                        last.id.attempt < id.attempt
-                    }
-                }
-        });
-        if !own {
+        if let Some(last) = last.id.as_ref().filter(|last| !is_own_past(pod, row, last)) {
             let explanation = format!(
-                "container {} is shown with the last state of {}, another life of its name",
-                row.name, last.id
+                "container {} is shown with the last state of {last}, another life of its name",
+                row.name
             );
-            let evidence: Vec<usize> = pod.container(&last.id).map(|c| c.life_index).into_iter().collect();
-            report(row.id.as_ref(), explanation, &evidence);
+            let evidence: Vec<usize> = pod.container(last).map(|c| c.life_index).into_iter().collect();
+            report(row.id.as_ref().or(Some(last)), explanation, &evidence);
         }
     }
     let Some(id) = &row.id else { return };
-    if row.restart_count > id.attempt {
+    // The count belongs to the incarnation: its next attempt may be under way already.
+    let same_life =
+        pod.containers.iter().filter(|c| c.id.name == id.name && c.id.incarnation == id.incarnation);
+    let attempts = same_life.map(|c| c.id.attempt).fold(id.attempt, u32::max);
+    if row.restart_count > attempts {
         let explanation = format!(
-            "container {id} is shown with restart count {}, more than its own life has had starts",
+            "container {id} is shown with restart count {}, more than its own life has had restarts",
             row.restart_count
         );
         report(Some(id), explanation, &[]);
@@ -154,13 +148,38 @@ fn own_evidence(
     }
 }
 
+/// Whether `last` is a former attempt of the life that the row is about. A row that waits may name no instance: then its
+/// last state is foreign if the incarnation it speaks of was removed (what is removed no longer waits).
+fn is_own_past(pod: &PodView, row: &ContainerStatus, last: &ContainerId) -> bool {
+    if last.name != row.name {
+        return false;
+    }
+    match (&row.id, &row.state) {
+        (Some(id), ContainerState::Waiting { .. }) => {
+            last.incarnation == id.incarnation && last.attempt <= id.attempt
+        }
+        (Some(id), ContainerState::Running { .. } | ContainerState::Terminated(_)) => {
+            last.incarnation == id.incarnation && last.attempt < id.attempt
+        }
+        (None, ContainerState::Waiting { .. }) => pod.container(last).is_none_or(|c| c.removed.is_none()),
+        (None, ContainerState::Running { .. } | ContainerState::Terminated(_)) => true,
+    }
+}
+
 /// An exit is shown as it was seen; an end that nobody saw is 137.
 fn told_as_it_ended(
     pod: &PodView,
     told: &Terminated,
     report: &mut impl FnMut(Option<&ContainerId>, String, &[usize]),
 ) {
-    let Some(view) = pod.container(&told.id) else { return };
+    let Some(id) = &told.id else {
+        if told.exit_code == 0 {
+            let explanation = "an end that nobody saw is shown as a success".to_owned();
+            report(None, explanation, &[]);
+        }
+        return;
+    };
+    let Some(view) = pod.container(id) else { return };
     let lost = view.lost.is_some() && told.exit_code == MISSING_EVIDENCE;
     let wrong = match (&view.exit, &view.life) {
         (Some((_, exit)), _) if exit.code != told.exit_code && !lost => {
@@ -170,8 +189,8 @@ fn told_as_it_ended(
         (None, Life::Ended(Ending::Lost)) if view.start_failed.is_none() && !lost => {
             Some(format!("with exit code {}, and nobody saw it end", told.exit_code))
         }
-        (None, Life::Ended(Ending::NeverCreated)) if told.exit_code == 0 => {
-            Some("with exit code 0, and it was never created".to_owned())
+        (None, Life::Ended(Ending::NeverCreated | Ending::NeverStarted)) if told.exit_code == 0 => {
+            Some("with exit code 0, and it never ran".to_owned())
         }
         (None, Life::Ended(_)) => None,
         (None, Life::Creating | Life::Created | Life::Starting | Life::Running | Life::Unknown) => {
@@ -182,7 +201,7 @@ fn told_as_it_ended(
     };
     if let Some(wrong) = wrong {
         let evidence = [view.exit.as_ref().map_or(view.life_index, |(index, _)| *index)];
-        report(Some(&told.id), format!("container {} is shown terminated {wrong}", told.id), &evidence);
+        report(Some(id), format!("container {id} is shown terminated {wrong}"), &evidence);
     }
 }
 

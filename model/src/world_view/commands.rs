@@ -235,7 +235,9 @@ fn act(pod: &mut PodView, command: &Command, at: Time, index: usize) {
         Action::KillContainer { container } => stop(pod, command.cause.rule, container, at, true, index),
         Action::PublishStatus { status } => {
             if status.phase.is_terminal() {
-                pod.terminal = Some(TerminalStatus { op: command.op, index, acknowledged: None });
+                // What the API knows it does not forget: only the first acknowledgement matters.
+                let acknowledged = pod.terminal.and_then(|t| t.acknowledged);
+                pod.terminal = Some(TerminalStatus { op: command.op, index, acknowledged });
                 pod.begin_termination(index, "a terminal phase was published");
             }
             pod.published = Some((index, status.clone()));

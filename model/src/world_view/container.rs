@@ -28,7 +28,7 @@ pub enum Role {
 pub enum Life {
     /// Its creation was commanded.
     Creating,
-    /// It exists and has not been started (or its start failed).
+    /// It exists and has not been started (or its start was not tried).
     Created,
     /// Its start was commanded.
     Starting,
@@ -49,6 +49,8 @@ pub enum Ending {
     Lost,
     /// Its creation failed for certain.
     NeverCreated,
+    /// Its start failed for certain: no instruction of it ever ran, and none will.
+    NeverStarted,
 }
 
 /// A stop under way.
@@ -169,7 +171,7 @@ impl ContainerView {
     pub fn turn(&mut self, life: Life, index: usize) {
         let over = match &self.life {
             Life::Ended(Ending::Exited(_)) => true,
-            Life::Ended(Ending::Lost | Ending::NeverCreated)
+            Life::Ended(Ending::Lost | Ending::NeverCreated | Ending::NeverStarted)
             | Life::Creating
             | Life::Created
             | Life::Starting

@@ -213,7 +213,8 @@ fn pod_fact(pod: &mut PodView, fact: &Fact, index: usize) {
                 view.start_failed = Some(index);
                 view.turn(
                     match error.class {
-                        ErrorClass::Final | ErrorClass::Transient => Life::Created,
+                        ErrorClass::Final => Life::Ended(Ending::NeverStarted),
+                        ErrorClass::Transient => Life::Created,
                         ErrorClass::Uncertain => Life::Unknown,
                     },
                     index,
@@ -236,7 +237,7 @@ fn pod_fact(pod: &mut PodView, fact: &Fact, index: usize) {
         Fact::ProbeResult { container, probe, passed, .. } => probed(pod, container, *probe, *passed, index),
         Fact::StatusWritten { op, .. } => {
             if let Some(terminal) = pod.terminal.as_mut().filter(|t| t.op == *op) {
-                terminal.acknowledged = Some(index);
+                terminal.acknowledged.get_or_insert(index);
             }
         }
         Fact::ReleaseFailed { .. } => pod.released = None,

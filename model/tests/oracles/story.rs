@@ -546,7 +546,7 @@ pub fn waiting() -> ContainerState {
 
 pub fn terminated(text: &str, exit_code: i32) -> Terminated {
     Terminated {
-        id: id(text),
+        id: Some(id(text)),
         exit_code,
         signal: 0,
         reason: "Error".into(),

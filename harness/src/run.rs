@@ -1,0 +1,254 @@
+//! Runs a scenario on the simulated world and says how it went.
+
+mod expect;
+mod perform;
+mod story;
+mod subset;
+
+pub use expect::{Miss, clock};
+pub use subset::{Difference, differences};
+
+use crate::log::{FactLog, InMemory};
+use crate::record::{Observer, Record};
+use crate::scenario::{Scenario, Step, Verb};
+use crate::world::{BEGINNING, Chooser, Earliest, World, WorldError};
+use expect::Answered;
+use nodefold_core::time::Time;
+use nodefold_core::{Config, Digest, Node};
+use serde::Serialize;
+use story::{Moment, Story};
+
+/// How to run.
+#[derive(Default)]
+pub struct RunOptions {
+    /// Where facts are made durable; none: in memory.
+    pub log: Option<Box<dyn FactLog>>,
+    /// Who picks among the enabled choices; none: whatever is due first.
+    pub chooser: Option<Box<dyn Chooser>>,
+}
+
+/// How much of everything.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Counts {
+    /// Facts folded.
+    pub facts: u64,
+    /// Commands given.
+    pub commands: u64,
+    /// Transitions.
+    pub transitions: u64,
+    /// Requests to the API.
+    pub requests: u64,
+    /// Expectations that held.
+    pub expectations: u64,
+    /// Steps of the story that were done.
+    pub steps: u64,
+}
+
+/// How a run went.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// In a word.
+    pub verdict: Verdict,
+    /// The node's digest at the end.
+    pub digest: Digest,
+    /// The API store's.
+    pub api_digest: Digest,
+    /// How much of everything.
+    pub counts: Counts,
+    /// The world's time at the end.
+    pub ended_at: Time,
+}
+
+/// The judgement of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Everything held.
+    Passed,
+    /// Something expected does not hold, or a step could not be done.
+    ExpectationFailed {
+        /// Which step.
+        step: usize,
+        /// Its line in the file.
+        line: usize,
+        /// What was expected.
+        expected: String,
+        /// What is.
+        actual: String,
+        /// Why.
+        explanation: String,
+    },
+    /// An invariant broke.
+    InvariantBroken {
+        /// During which step.
+        step: usize,
+        /// Its line in the file.
+        line: usize,
+        /// Each with its number.
+        violations: Vec<String>,
+    },
+    /// The run can't go on: bad input or a failing disk.
+    Unusable {
+        /// At which step.
+        step: usize,
+        /// Its line in the file.
+        line: usize,
+        /// Why.
+        error: String,
+    },
+}
+
+/// The configuration of the node that a scenario runs on: what a journal of the run must be opened with.
+pub fn node_config(scenario: &Scenario) -> Config {
+    Config { node: scenario.node.facts.clone(), ..Config::default() }
+}
+
+/// Runs a scenario from beginning to end.
+pub fn run(scenario: &Scenario, options: RunOptions, observer: &mut dyn Observer) -> Outcome {
+    let config = node_config(scenario);
+    let log = options.log.unwrap_or_else(|| Box::new(InMemory::new(config.clone())));
+    let mut run = Run {
+        story: Story::new(observer, &config),
+        world: World::new(Node::new(config), &scenario.node, log),
+        chooser: options.chooser.unwrap_or_else(|| Box::new(Earliest)),
+        last: None,
+    };
+    let (name, about) = (scenario.name.clone(), scenario.about.clone());
+    run.story.tell(Record::ScenarioBegan { name, about, at: BEGINNING });
+    let mut verdict = run.begin();
+    for step in &scenario.steps {
+        if verdict != Verdict::Passed {
+            break;
+        }
+        verdict = run.step(step);
+    }
+    run.end(verdict)
+}
+
+/// A run under way.
+struct Run<'o> {
+    world: World,
+    chooser: Box<dyn Chooser>,
+    story: Story<'o>,
+    last: Option<Answered>,
+}
+
+/// Why a step was not done.
+enum Trouble {
+    /// What the step needs is not there, or what it expects does not hold.
+    Miss(Miss),
+    /// The world can't go on.
+    World(WorldError),
+    /// The step can't be done in any world.
+    Unusable(String),
+}
+
+impl From<WorldError> for Trouble {
+    fn from(error: WorldError) -> Trouble {
+        Trouble::World(error)
+    }
+}
+
+impl From<Miss> for Trouble {
+    fn from(miss: Miss) -> Trouble {
+        Trouble::Miss(miss)
+    }
+}
+
+impl Run<'_> {
+    /// Before the first step, the node comes up: a scenario's requests meet a node that is there.
+    fn begin(&mut self) -> Verdict {
+        let came_up = self.settle(nodefold_core::time::Nanos::ZERO);
+        self.tell_records();
+        match came_up {
+            Ok(()) if self.story.violations.is_empty() => Verdict::Passed,
+            Ok(()) => Verdict::InvariantBroken { step: 0, line: 1, violations: self.story.violations.clone() },
+            Err(trouble) => self.verdict_of(trouble, 0, 1),
+        }
+    }
+
+    fn step(&mut self, step: &Step) -> Verdict {
+        let (index, line) = (step.index, step.line);
+        let (verb, title, at) = (step.verb.name(), step.title.clone(), self.world.now());
+        self.story.tell(Record::StepBegan { index, line, verb, title, at });
+        let done = self.perform(step);
+        self.tell_records();
+        if let Verb::Expect(expectation) = &step.verb {
+            let (held, expected, actual, explanation) = match &done {
+                Err(Trouble::Miss(m)) => (false, m.expected.clone(), m.actual.clone(), m.explanation.clone()),
+                Err(Trouble::World(_) | Trouble::Unusable(_)) | Ok(()) => {
+                    (true, String::new(), String::new(), String::new())
+                }
+            };
+            self.story.counts.expectations += if held { expectation.checks.len() as u64 } else { 0 };
+            let at = self.world.now();
+            self.story.tell(Record::Expectation { index, line, at, held, expected, actual, explanation });
+        }
+        let at = self.world.now();
+        self.story.tell(Record::StepEnded { index, at });
+        self.story.counts.steps += 1;
+        match done {
+            _ if !self.story.violations.is_empty() => {
+                Verdict::InvariantBroken { step: index, line, violations: self.story.violations.clone() }
+            }
+            Ok(()) => Verdict::Passed,
+            Err(trouble) => self.verdict_of(trouble, index, line),
+        }
+    }
+
+    fn verdict_of(&self, trouble: Trouble, step: usize, line: usize) -> Verdict {
+        match trouble {
+            Trouble::Miss(Miss { expected, actual, mut explanation }) => {
+                // A refusal that nobody expected is the likeliest cause of whatever is missed later.
+                if let Some(refused) = self.unexpected_refusal() {
+                    explanation = format!("{explanation}\n{refused}");
+                }
+                Verdict::ExpectationFailed { step, line, expected, actual, explanation }
+            }
+            Trouble::World(error) => Verdict::Unusable { step, line, error: error.to_string() },
+            Trouble::Unusable(error) => Verdict::Unusable { step, line, error },
+        }
+    }
+
+    fn unexpected_refusal(&self) -> Option<String> {
+        let last = self.last.as_ref()?;
+        match &last.response {
+            nodefold_api::Response::Rejected(status) => {
+                Some(format!("note: the request of line {} ({}) was refused: {}", last.line, last.what, status.message))
+            }
+            nodefold_api::Response::Ok { .. } => None,
+        }
+    }
+
+    /// Tells everyone what the world did.
+    fn tell_records(&mut self) {
+        for record in self.world.take_records() {
+            self.story.tell(record);
+        }
+    }
+
+    /// This moment, for a mark.
+    fn moment(&self) -> Moment {
+        Moment {
+            at: self.world.now(),
+            instances: self.world.instances(),
+            pods: self.world.server().newest().clone(),
+        }
+    }
+
+    fn end(mut self, mut verdict: Verdict) -> Outcome {
+        if let (Err(error), Verdict::Passed) = (self.world.close(), &verdict) {
+            verdict = Verdict::Unusable { step: 0, line: 1, error: error.to_string() };
+        }
+        Outcome {
+            verdict,
+            digest: self.world.digest(),
+            api_digest: self.world.api_digest(),
+            counts: self.story.counts,
+            ended_at: self.world.now(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,83 @@
+//! Scenario files: what a story says, read whole and checked before anything runs. Unknown verbs, keys and values are
+//! errors that name the line and the remedy.
+
+mod duration;
+mod expectation;
+mod node;
+mod pattern;
+mod reader;
+mod step;
+
+pub use expectation::{Check, Expectation, ExpectedCause};
+pub use node::{NodeChange, NodeSpec};
+pub use pattern::{CommandPattern, VERBS};
+pub use step::{Crash, DeleteTarget, PodRef, Step, Verb};
+
+use nodefold_k8s::InputError;
+use reader::Reader;
+
+/// A story of steps and expectations.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    /// The file it came from, as it was named.
+    pub file: String,
+    /// Its name.
+    pub name: String,
+    /// What it is about, in a sentence.
+    pub about: String,
+    /// The node it runs on.
+    pub node: NodeSpec,
+    /// What happens, in order.
+    pub steps: Vec<Step>,
+}
+
+impl Scenario {
+    /// Reads one. `file` is only named in errors.
+    pub fn parse(text: &str, file: &str) -> Result<Scenario, InputError> {
+        let documents = nodefold_k8s::parse_documents(text, file)?;
+        let document = match documents.as_slice() {
+            [one] => one,
+            [] => return Err(whole_file(file, "the file holds no document", "write a scenario with `steps:`")),
+            [_, more, ..] => {
+                let mut error = whole_file(file, "the file holds more than one document", "one file is one scenario");
+                error.line = more.spans.nearest("").line;
+                return Err(error);
+            }
+        };
+        let root = Reader::new(document, file);
+        root.only(&["name", "about", "node", "steps"])?;
+        let steps = root.require("steps", "a scenario is a list of steps, each with one verb")?;
+        let steps: Vec<Step> =
+            steps.items()?.iter().enumerate().map(|(i, item)| Step::read(i, item)).collect::<Result<_, _>>()?;
+        let stem = file.rsplit('/').next().unwrap_or(file).trim_end_matches(".yaml").trim_end_matches(".yml");
+        Ok(Scenario {
+            file: file.to_owned(),
+            name: root.optional_string("name")?.unwrap_or_else(|| stem.to_owned()),
+            about: root.optional_string("about")?.unwrap_or_default(),
+            node: match root.get("node")? {
+                Some(node) => NodeSpec::read(&node)?,
+                None => NodeSpec::default(),
+            },
+            steps,
+        })
+    }
+
+    /// The steps whose verbs only a simulated world can do: what a real backend must refuse, with exit status 2.
+    pub fn simulation_only(&self) -> impl Iterator<Item = &Step> {
+        self.steps.iter().filter(|step| step.verb.is_simulation_only())
+    }
+}
+
+fn whole_file(file: &str, message: &str, remedy: &str) -> InputError {
+    InputError {
+        file: file.to_owned(),
+        line: 1,
+        column: 1,
+        path: String::new(),
+        message: message.to_owned(),
+        remedy: remedy.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,563 @@
+//! The simulated world (DESIGN §6): clock, API server, runtime, mount table, images, operations in flight and the agent
+//! with its node. At each step it lists its enabled choices; a chooser picks one; the world does it. Nothing is drawn
+//! inside a step, and time jumps to the next thing due.
+
+mod agent;
+mod choice;
+mod content;
+mod crash;
+mod effect;
+mod execute;
+mod images;
+mod inflight;
+mod latency;
+mod mounts;
+mod process;
+mod rules;
+mod runtime;
+mod server;
+
+pub use choice::{Choice, Chooser, Earliest, Enabled};
+pub use inflight::{OpKey, OpKind};
+pub use rules::{Failure, Operation, Rules, Scope, TargetKind};
+pub use runtime::Ending;
+
+use crate::log::{FactLog, LogError};
+use crate::record::Record;
+use crate::scenario::{NodeChange, NodeSpec, PodRef};
+use agent::Agent;
+use images::Images;
+use inflight::{InFlight, Phase};
+use mounts::MountTable;
+use nodefold_api::{ApiEvent, Request, Response};
+use nodefold_core::config::NodeFacts;
+use nodefold_core::event::{Event, Fact};
+use nodefold_core::ids::{ContainerId, Name, PodUid, Source};
+use nodefold_core::spec::Pod;
+use nodefold_core::time::{Nanos, Time};
+use nodefold_core::{Digest, Node};
+use runtime::Runtime;
+use serde_json::Value;
+use server::{Server, Undeliverable};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// When a simulated world begins: 2026-01-01T00:00:00Z.
+pub const BEGINNING: Time = Time(1_767_225_600_000_000_000);
+
+/// This many steps without time passing is a busy loop (L4), not work.
+const MOST_STEPS_AT_ONE_MOMENT: u32 = 200_000;
+
+/// Why a world can't go on.
+#[derive(Debug, thiserror::Error)]
+pub enum WorldError {
+    /// The journal failed.
+    #[error(transparent)]
+    Log(#[from] LogError),
+    /// The API accepted a pod that the node's boundary can't read.
+    #[error("the API accepted a pod that the node can't be given: {0}")]
+    Undeliverable(String),
+}
+
+impl From<Undeliverable> for WorldError {
+    fn from(error: Undeliverable) -> WorldError {
+        WorldError::Undeliverable(error.0)
+    }
+}
+
+/// Everything around a node, and the node.
+pub struct World {
+    now: Time,
+    server: Server,
+    runtime: Runtime,
+    mounts: MountTable,
+    images: Images,
+    rules: Rules,
+    inflight: BTreeMap<OpKey, InFlight>,
+    /// What is due besides operations and deliveries.
+    pending: BTreeMap<Choice, Time>,
+    /// Probes that the agent runs, and what each reported last.
+    probes: BTreeMap<process::ProbeKey, Option<bool>>,
+    agent: Agent,
+    facts: NodeFacts,
+    boots: u32,
+    steps: u64,
+    steps_at_this_moment: u32,
+    /// What happened since this was taken last.
+    records: Vec<Record>,
+}
+
+impl World {
+    /// A world at its beginning. The agent is about to start.
+    pub fn new(node: Node, spec: &NodeSpec, log: Box<dyn FactLog>) -> World {
+        let mut images = Images::default();
+        images.set(spec.images.clone());
+        let server = Server::new(node.config().node_name.clone(), spec.facts.gates);
+        World {
+            now: BEGINNING,
+            server,
+            runtime: Runtime::default(),
+            mounts: MountTable::default(),
+            images,
+            rules: Rules::default(),
+            inflight: BTreeMap::new(),
+            pending: BTreeMap::from([(Choice::AgentStarts, BEGINNING)]),
+            probes: BTreeMap::new(),
+            agent: Agent::new(node, log),
+            facts: spec.facts.clone(),
+            boots: 0,
+            steps: 0,
+            steps_at_this_moment: 0,
+            records: Vec::new(),
+        }
+    }
+
+    /// The time.
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// The node, as its log has it.
+    pub fn node(&self) -> &Node {
+        self.agent.node()
+    }
+
+    /// The node's digest.
+    pub fn digest(&mut self) -> Digest {
+        self.agent.digest()
+    }
+
+    /// The API store's digest.
+    pub fn api_digest(&self) -> Digest {
+        self.server.digest()
+    }
+
+    /// How many facts the node folded.
+    pub fn facts_folded(&self) -> u64 {
+        self.agent.facts()
+    }
+
+    /// How many choices were taken.
+    pub fn steps(&self) -> u64 {
+        self.steps
+    }
+
+    /// Takes what happened since this was asked last.
+    pub fn take_records(&mut self) -> Vec<Record> {
+        std::mem::take(&mut self.records)
+    }
+
+    /// Everything that may happen next, into a reused buffer.
+    pub fn enabled(&self, out: &mut Vec<Enabled>) {
+        out.clear();
+        let listing = |source| self.server.is_listing(source);
+        for (choice, due) in &self.pending {
+            let waits = match choice {
+                Choice::SourceListed(source) => listing(*source),
+                Choice::ObjectReported(object) => {
+                    self.server.watcher_of(object).is_some_and(|pod| self.is_held(Operation::Watch, pod, ""))
+                }
+                Choice::ProcessEnds { .. }
+                | Choice::GraceOver { .. }
+                | Choice::Effect(_)
+                | Choice::Answer(_)
+                | Choice::ExitNoticed { .. }
+                | Choice::ProbeReported { .. }
+                | Choice::Deliver { .. }
+                | Choice::NodeReported
+                | Choice::Tick
+                | Choice::AgentStarts => false,
+            };
+            if !waits {
+                out.push(Enabled { choice: choice.clone(), due: *due });
+            }
+        }
+        for (key, op) in &self.inflight {
+            match &op.phase {
+                Phase::Running { due } => out.push(Enabled { choice: Choice::Effect(key.clone()), due: *due }),
+                Phase::Done { at, .. } => out.push(Enabled { choice: Choice::Answer(key.clone()), due: *at }),
+                Phase::Held { .. } => {}
+            }
+        }
+        for (source, pod, count, first, last) in self.server.on_the_way() {
+            if source == Source::Api && self.is_held(Operation::Watch, pod, "") {
+                continue;
+            }
+            out.push(Enabled { choice: Choice::Deliver { source, pod, all: false }, due: first });
+            if count > 1 {
+                out.push(Enabled { choice: Choice::Deliver { source, pod, all: true }, due: last });
+            }
+        }
+        if let Some(due) = self.agent.next_deadline() {
+            out.push(Enabled { choice: Choice::Tick, due });
+        }
+    }
+
+    /// What keeps the world from being settled: what is in flight, and what is due within the time. Recurring
+    /// housekeeping and held operations don't count; the retry of a failed operation does.
+    pub fn unsettled(&self, within: Nanos) -> Vec<String> {
+        let mut enabled = Vec::new();
+        self.enabled(&mut enabled);
+        let horizon = self.now.after(within);
+        let mut waiting: Vec<String> = enabled
+            .iter()
+            .filter(|e| match &e.choice {
+                Choice::Tick => false,
+                Choice::ProbeReported { .. } | Choice::GraceOver { .. } => e.due <= horizon,
+                Choice::ProcessEnds { .. }
+                | Choice::Effect(_)
+                | Choice::Answer(_)
+                | Choice::ExitNoticed { .. }
+                | Choice::Deliver { .. }
+                | Choice::SourceListed(_)
+                | Choice::ObjectReported(_)
+                | Choice::NodeReported
+                | Choice::AgentStarts => true,
+            })
+            .map(|e| format!("{} (due in {})", self.describe(&e.choice), e.due.since(self.now)))
+            .collect();
+        if let Some((due, why)) = self.agent.work_due() {
+            if due <= horizon {
+                waiting.push(format!("the node's {why:?} (due in {})", due.since(self.now)));
+            }
+        }
+        waiting
+    }
+
+    /// Takes a choice. Time becomes its due time, or stays where it is if that has passed. Returns false, and does
+    /// nothing, if the choice is not enabled: which is what lets a recorded history shrink.
+    pub fn step(&mut self, choice: &Choice) -> Result<bool, WorldError> {
+        let mut enabled = Vec::new();
+        self.enabled(&mut enabled);
+        match enabled.iter().find(|e| e.choice == *choice) {
+            Some(found) => self.take(found).map(|()| true),
+            None => Ok(false),
+        }
+    }
+
+    /// Lets time pass up to a moment: everything due until then happens in the chooser's order.
+    pub fn run_until(&mut self, moment: Time, chooser: &mut dyn Chooser) -> Result<(), WorldError> {
+        let mut enabled = Vec::new();
+        while !self.is_broken() {
+            self.enabled(&mut enabled);
+            enabled.retain(|e| e.due <= moment);
+            if enabled.is_empty() {
+                break;
+            }
+            let chosen = enabled.swap_remove(chooser.choose(&enabled));
+            self.take(&chosen)?;
+        }
+        self.now = self.now.max(moment);
+        Ok(())
+    }
+
+    /// Takes the chooser's next choice, if there is one due by the moment.
+    pub fn run_one(&mut self, moment: Time, chooser: &mut dyn Chooser) -> Result<bool, WorldError> {
+        let mut enabled = Vec::new();
+        self.enabled(&mut enabled);
+        enabled.retain(|e| e.due <= moment);
+        if enabled.is_empty() {
+            return Ok(false);
+        }
+        let chosen = enabled.swap_remove(chooser.choose(&enabled));
+        self.take(&chosen)?;
+        Ok(true)
+    }
+
+    fn take(&mut self, chosen: &Enabled) -> Result<(), WorldError> {
+        if chosen.due > self.now {
+            self.now = chosen.due;
+            self.steps_at_this_moment = 0;
+        }
+        self.steps += 1;
+        self.steps_at_this_moment += 1;
+        if self.steps_at_this_moment == MOST_STEPS_AT_ONE_MOMENT {
+            let last = self.describe(&chosen.choice);
+            self.broken("L4", format!("{MOST_STEPS_AT_ONE_MOMENT} steps without time passing, the last of them {last}"));
+        }
+        self.pending.remove(&chosen.choice);
+        match &chosen.choice {
+            Choice::ProcessEnds { pod, container } => self.process_ends(*pod, container),
+            Choice::GraceOver { pod, container } => self.kill(*pod, container),
+            Choice::Effect(key) => self.effect(key)?,
+            Choice::Answer(key) => self.answer(key)?,
+            Choice::ExitNoticed { pod, container } => self.exit_noticed(*pod, container)?,
+            Choice::ProbeReported { pod, container, probe } => self.probe_reported(*pod, container, *probe)?,
+            Choice::Deliver { source, pod, all } => self.deliver(*source, *pod, *all)?,
+            Choice::SourceListed(source) => self.tell(Fact::SourceReady { source: *source })?,
+            Choice::ObjectReported(object) => {
+                let fact = self.server.object_fact(object);
+                self.tell(fact)?;
+            }
+            Choice::NodeReported => self.tell(Fact::NodeChanged(self.facts.clone()))?,
+            Choice::Tick => self.tick(chosen.due)?,
+            Choice::AgentStarts => self.agent_starts()?,
+        }
+        Ok(())
+    }
+
+    /// The node's deadline came. A deadline that a `Tick` leaves in the past would tick for ever (L4).
+    fn tick(&mut self, due: Time) -> Result<(), WorldError> {
+        self.tell(Fact::Tick)?;
+        match self.agent.next_deadline() {
+            Some(next) if next <= due => {
+                self.broken("L4", format!("a Tick at {} left a deadline at {} behind: a busy timer", due.0, next.0));
+            }
+            Some(_) | None => {}
+        }
+        Ok(())
+    }
+
+    /// The agent hears a fact, makes it durable, folds it, and its commands become operations.
+    fn tell(&mut self, fact: Fact) -> Result<(), WorldError> {
+        if !self.agent.is_alive() {
+            return Ok(());
+        }
+        let event = Event { at: self.now, fact };
+        let commands = self.agent.fold(event, &mut self.records)?;
+        for command in commands {
+            self.accept(command);
+        }
+        Ok(())
+    }
+
+    fn deliver(&mut self, source: Source, pod: PodUid, all: bool) -> Result<(), WorldError> {
+        let lost = source == Source::Api && self.take_failure(Operation::Watch, pod, "").is_some();
+        if lost {
+            self.server.postpone(source, pod, self.now);
+            return Ok(());
+        }
+        let Some((fact, new_objects)) = self.server.deliver(source, pod, all) else { return Ok(()) };
+        for object in new_objects {
+            self.pending.entry(Choice::ObjectReported(object)).or_insert(self.now.after(latency::OBJECT_GET));
+        }
+        self.tell(fact)
+    }
+
+    /// A client's or the node's request to the API server, as it is now.
+    pub fn request(&mut self, user: &str, what: String, request: Request) -> Result<Response, WorldError> {
+        let event = ApiEvent { at: self.now, request, user: user.into() };
+        self.agent.keep_request(&event)?;
+        let (response, stirred) = self.server.request(&event, self.agent.is_alive());
+        self.name_pods();
+        for object in stirred.objects {
+            self.pending.entry(Choice::ObjectReported(object)).or_insert(self.now.after(latency::WATCH));
+        }
+        self.records.push(requested(self.now, user, what, &response));
+        match stirred.undeliverable {
+            Some(undeliverable) => Err(undeliverable.into()),
+            None => Ok(response),
+        }
+    }
+
+    /// Pods are told of by name before anything else is told of them.
+    fn name_pods(&mut self) {
+        for uid in self.server.take_newly_named() {
+            if let Some(name) = self.server.name(uid) {
+                let (namespace, name) = (name.namespace.clone(), name.name.clone());
+                self.records.push(Record::PodNamed { pod: uid, namespace, name });
+            }
+        }
+    }
+
+    /// A manifest file appears or changes on the node.
+    pub fn write_file(&mut self, pod: Pod) {
+        self.server.write_file(self.now, pod, self.agent.is_alive());
+        self.name_pods();
+    }
+
+    /// A manifest file goes. Whether there was one.
+    pub fn remove_file(&mut self, name: &PodRef) -> bool {
+        self.server.remove_file(self.now, name, self.agent.is_alive())
+    }
+
+    /// The API server's side.
+    pub fn server(&self) -> &Server {
+        &self.server
+    }
+
+    /// The API server's side, to be prepared for a request.
+    pub fn server_mut(&mut self) -> &mut Server {
+        &mut self.server
+    }
+
+    /// Operations in a scope hang, beginning with those that are on their way.
+    pub fn hold(&mut self, scope: Scope) {
+        self.rules.hold(scope);
+        let keys: Vec<OpKey> = self.inflight.keys().cloned().collect();
+        for key in keys {
+            self.hold_if_ruled(&key);
+        }
+    }
+
+    /// Ends holds (or failures); what hung goes on. How many rules ended.
+    pub fn release(&mut self, scope: &Scope) -> usize {
+        let ended = self.rules.release(scope);
+        let held: Vec<(OpKey, Nanos)> = self
+            .inflight
+            .iter()
+            .filter_map(|(key, op)| match &op.phase {
+                Phase::Held { remaining } => Some((key.clone(), *remaining)),
+                Phase::Running { .. } | Phase::Done { .. } => None,
+            })
+            .collect();
+        for (key, remaining) in held {
+            if !self.is_op_held(&key) {
+                if let Some(op) = self.inflight.get_mut(&key) {
+                    op.phase = Phase::Running { due: self.now.after(remaining) };
+                }
+            }
+        }
+        ended
+    }
+
+    /// What is held, for messages.
+    pub fn holds(&self) -> Vec<String> {
+        self.rules.held().map(ToString::to_string).collect()
+    }
+
+    /// Operations in a scope go wrong.
+    pub fn fail(&mut self, scope: Scope, failure: Failure) {
+        self.rules.fail(scope, failure);
+    }
+
+    /// The node changes.
+    pub fn change_node(&mut self, change: &NodeChange) -> Result<(), WorldError> {
+        if let Some(images) = &change.images {
+            self.images.set(Some(images.clone()));
+        }
+        if !change.changes_facts() {
+            return Ok(());
+        }
+        let gates_before = self.facts.gates;
+        change.apply(&mut self.facts);
+        if self.facts.gates != gates_before {
+            let what = "the node's feature gates changed".to_owned();
+            self.request("system:node", what, Request::NodeGates(self.facts.gates))?;
+        }
+        if self.agent.is_alive() {
+            self.pending.entry(Choice::NodeReported).or_insert(self.now.after(latency::NODE_CHANGE));
+        }
+        Ok(())
+    }
+
+    /// The newest instance of every container name there ever was, by pod and name.
+    pub fn instances(&self) -> BTreeMap<(PodUid, Name), ContainerId> {
+        self.runtime.newest_of_all().clone()
+    }
+
+    /// The newest instance of a container, whatever its state.
+    pub fn instance(&self, pod: PodUid, container: &str) -> Option<&ContainerId> {
+        self.runtime.newest(pod, container)
+    }
+
+    /// The names of a pod's volumes that are on the host.
+    pub fn volumes_on_host(&self, pod: PodUid) -> Vec<Name> {
+        self.mounts.names(pod)
+    }
+
+    /// What of a pod is still on the node: containers that have not ended, running sandboxes, volumes.
+    pub fn left_of(&self, pod: PodUid) -> Vec<String> {
+        let containers = self
+            .runtime
+            .of_pod(pod)
+            .filter(|(_, c)| !matches!(c.state, runtime::State::Exited(_)))
+            .map(|(id, _)| format!("container {}", id.name));
+        let sandboxes = self
+            .runtime
+            .sandboxes
+            .iter()
+            .filter(|((owner, _), sandbox)| *owner == pod && sandbox.ready)
+            .map(|((_, attempt), _)| format!("sandbox {attempt}"));
+        let volumes = self.mounts.names(pod).into_iter().map(|name| format!("volume {name}"));
+        containers.chain(sandboxes).chain(volumes).collect()
+    }
+
+    /// The status that people see of a pod: what is published.
+    pub fn published_status(&self, name: &PodRef) -> Option<&Value> {
+        self.server.published(name)
+    }
+
+    /// Ends cleanly.
+    pub fn close(&mut self) -> Result<(), WorldError> {
+        Ok(self.agent.close()?)
+    }
+
+    fn is_held(&self, operation: Operation, pod: PodUid, target: &str) -> bool {
+        let (namespace, name) = self.names_of(pod);
+        self.rules.holds(operation, namespace, name, target)
+    }
+
+    fn take_failure(&mut self, operation: Operation, pod: PodUid, target: &str) -> Option<Failure> {
+        let Some(name) = self.server.name(pod) else {
+            return self.rules.take_failure(operation, "", "", target);
+        };
+        self.rules.take_failure(operation, &name.namespace, &name.name, target)
+    }
+
+    fn names_of(&self, pod: PodUid) -> (&str, &str) {
+        match self.server.name(pod) {
+            Some(name) => (&name.namespace, &name.name),
+            None => ("", ""),
+        }
+    }
+
+    /// Physics or an invariant broke.
+    fn broken(&mut self, invariant: &str, what: String) {
+        self.records.push(Record::InvariantBroken { at: self.now, violation: format!("{invariant}: {what}") });
+    }
+
+    /// Something broke since the records were taken last.
+    fn is_broken(&self) -> bool {
+        self.records.iter().any(|record| matches!(record, Record::InvariantBroken { .. }))
+    }
+
+    /// A choice in words.
+    pub fn describe(&self, choice: &Choice) -> String {
+        let pod = |uid: &PodUid| match self.server.name(*uid) {
+            Some(name) => name.to_string(),
+            None => uid.to_string(),
+        };
+        let op = |key: &OpKey| match (key.pod, key.subject.is_empty()) {
+            (PodUid(0), _) => key.kind.verb().to_owned(),
+            (uid, true) => format!("{} {}", key.kind.verb(), pod(&uid)),
+            (uid, false) => format!("{} {}/{}", key.kind.verb(), pod(&uid), key.subject),
+        };
+        match choice {
+            Choice::ProcessEnds { pod: uid, container } => format!("end of {}/{container}", pod(uid)),
+            Choice::GraceOver { pod: uid, container } => format!("end of the grace of {}/{container}", pod(uid)),
+            Choice::Effect(key) => op(key),
+            Choice::Answer(key) => format!("answer of {}", op(key)),
+            Choice::ExitNoticed { pod: uid, container } => format!("notice of the end of {}/{container}", pod(uid)),
+            Choice::ProbeReported { pod: uid, container, .. } => format!("probe of {}/{container}", pod(uid)),
+            Choice::Deliver { pod: uid, all, .. } => {
+                format!("delivery of {} {}", if *all { "all changes of" } else { "a change of" }, pod(uid))
+            }
+            Choice::SourceListed(source) => format!("end of the first list of {source:?}"),
+            Choice::ObjectReported(object) => format!("delivery of {:?} {}/{}", object.kind, object.namespace, object.name),
+            Choice::NodeReported => "delivery of the node's change".into(),
+            Choice::Tick => "the node's next deadline".into(),
+            Choice::AgentStarts => "the agent's start".into(),
+        }
+    }
+}
+
+fn requested(at: Time, user: &str, what: String, response: &Response) -> Record {
+    let (accepted, message, causes, object) = match response {
+        Response::Ok { object, .. } => (true, String::new(), Value::Array(Vec::new()), object.clone()),
+        Response::Rejected(status) => (false, status.message.clone(), causes(status), Arc::new(Value::Null)),
+    };
+    Record::Requested { at, user: user.to_owned(), what, accepted, message, causes, object }
+}
+
+/// A refusal's causes as JSON.
+pub(crate) fn causes(status: &nodefold_api::Status) -> Value {
+    status
+        .causes
+        .iter()
+        .map(|c| serde_json::json!({"field": c.field, "reason": c.reason.as_str(), "message": c.message}))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,345 @@
+//! Operations take effect on the host, and the agent hears how they ended.
+
+use super::choice::Choice;
+use super::content;
+use super::execute::target_of;
+use super::inflight::{OpKey, Phase};
+use super::rules::Operation;
+use super::runtime::{Container, Sandbox, State};
+use super::{World, WorldError};
+use nodefold_api::{Request, Response};
+use nodefold_core::command::{Action, Command};
+use nodefold_core::event::{ErrorClass, Fact, OpError};
+use nodefold_core::ids::{ContainerId, PodUid, VolumeId};
+use nodefold_core::spec::Volume;
+use std::collections::BTreeMap;
+
+/// What an operation did, or why it did not.
+type Done = Result<Option<Fact>, OpError>;
+
+impl World {
+    /// An operation takes effect.
+    pub(super) fn effect(&mut self, key: &OpKey) -> Result<(), WorldError> {
+        let Some(op) = self.inflight.get(key) else { return Ok(()) };
+        let (command, orphan) = (op.command.clone(), op.orphan);
+        let failure = match Operation::covering(key.kind) {
+            Some(operation) => self.take_failure(operation, key.pod, target_of(&command)),
+            None => None,
+        };
+        let answer = match failure {
+            Some(failure) => {
+                if failure.class == ErrorClass::Uncertain {
+                    // Done, but reported as failed.
+                    let _reported_otherwise = self.perform(&command)?;
+                }
+                failed(&command, failure.as_error())
+            }
+            None => match self.perform(&command)? {
+                Ok(fact) => fact,
+                Err(error) => failed(&command, error),
+            },
+        };
+        match answer {
+            Some(fact) if !orphan => {
+                if let Some(op) = self.inflight.get_mut(key) {
+                    op.phase = Phase::Done { at: self.now, answer: fact };
+                }
+            }
+            // Nobody listens, or the answer comes by itself: a stop's is the exit, a release's the watch.
+            Some(_) | None => {
+                self.inflight.remove(key);
+            }
+        }
+        Ok(())
+    }
+
+    /// The agent hears how an operation ended.
+    pub(super) fn answer(&mut self, key: &OpKey) -> Result<(), WorldError> {
+        match self.inflight.remove(key).map(|op| op.phase) {
+            Some(Phase::Done { answer, .. }) => self.tell(answer),
+            Some(Phase::Running { .. } | Phase::Held { .. }) | None => Ok(()),
+        }
+    }
+
+    fn perform(&mut self, command: &Command) -> Result<Done, WorldError> {
+        let (op, pod) = (command.op, command.pod);
+        Ok(match &command.action {
+            Action::MountVolume { volume, spec, .. } => self.mount(command, volume, spec),
+            Action::UnmountVolume { volume, .. } => self.unmount(command, volume),
+            Action::RefreshVolume { volume, spec, .. } => self.refresh(command, volume, spec),
+            Action::PullImage { container, image, policy } => self.images.pull(image, *policy).map(|pulled| {
+                let (image_id, already_present) = (pulled.image_id, pulled.already_present);
+                Some(Fact::ImagePulled { op, pod, container: container.clone(), image_id, already_present })
+            }),
+            Action::CreateSandbox { attempt, allocated, .. } => {
+                let ip = (!allocated.host_network).then(|| self.runtime.next_address());
+                self.runtime.sandboxes.insert((pod, *attempt), Sandbox { ready: true, ip: ip.clone() });
+                Ok(Some(Fact::SandboxReady { op, pod, attempt: *attempt, ip }))
+            }
+            Action::StopSandbox { attempt } => self.stop_sandbox(pod, *attempt),
+            Action::RemoveSandbox { attempt } => self.remove_sandbox(command, *attempt),
+            Action::CreateContainer { container, mounts, sandbox, .. } => {
+                let new = Container {
+                    sandbox: *sandbox,
+                    mounts: mounts.clone(),
+                    state: State::Created,
+                    ending: None,
+                    probes: BTreeMap::new(),
+                };
+                self.create(command, container, new)
+            }
+            Action::StartContainer { container } => self.start(command, container),
+            Action::StopContainer { container, grace } => {
+                self.end(pod, container, |world| world.terminate(pod, container, *grace))
+            }
+            Action::KillContainer { container } => self.end(pod, container, |world| world.kill(pod, container)),
+            Action::RemoveContainer { container } => self.remove(command, container),
+            Action::ResizeContainer { container, .. } => match self.state(pod, container) {
+                Some(State::Running { .. } | State::Created) => {
+                    Ok(Some(Fact::ContainerResized { op, pod, container: container.clone() }))
+                }
+                Some(State::Exited(_)) | None => Err(refused(format!("container {container} is not running"))),
+            },
+            Action::ResizePod { .. } => Ok(Some(Fact::PodResized { op, pod })),
+            Action::RunHook { container, hook, .. } => {
+                let error = match self.state(pod, container) {
+                    Some(State::Running { .. }) => None,
+                    Some(State::Created | State::Exited(_)) | None => Some("container not running".into()),
+                };
+                Ok(Some(Fact::HookDone { op, pod, container: container.clone(), hook: *hook, error }))
+            }
+            Action::ObserveMounts => Ok(Some(Fact::MountsObserved { op, mounts: self.mounts.list() })),
+            Action::ObserveRuntime => {
+                let (sandboxes, containers) = self.runtime.list();
+                Ok(Some(Fact::RuntimeObserved { op, complete: true, sandboxes, containers }))
+            }
+            Action::PublishStatus { status } => {
+                let status = nodefold_k8s::status_to_json(status, pod);
+                return self.write_status(command, status);
+            }
+            Action::ReleasePod => return self.release_pod(pod),
+            Action::StartProbe { .. } | Action::StopProbe { .. } | Action::RecordEvent(_) => Ok(None),
+        })
+    }
+
+    fn mount(&mut self, command: &Command, volume: &VolumeId, spec: &Volume) -> Done {
+        let (op, pod) = (command.op, command.pod);
+        let content = content::gather(&self.server, &self.images, spec, self.now)?;
+        if let Some(other) = self.mounts.put(pod, volume, spec) {
+            let what = format!("volume {volume} of {pod} was mounted over {other}, which is still on the host");
+            self.broken("S6", what);
+        }
+        let (renew_at, image_digest) = (content.renew_at, content.image_digest);
+        Ok(Some(Fact::VolumeMounted { op, pod, volume: volume.clone(), renew_at, image_digest }))
+    }
+
+    fn unmount(&mut self, command: &Command, volume: &VolumeId) -> Done {
+        let (op, pod) = (command.op, command.pod);
+        if let Some(holder) = self.runtime.holder_of(pod, volume).cloned() {
+            let what = format!("volume {volume} of {pod} was unmounted while container {holder} has it mounted");
+            self.broken("S1", what);
+        }
+        self.mounts.take(pod, volume);
+        Ok(Some(Fact::VolumeUnmounted { op, pod, volume: volume.clone() }))
+    }
+
+    fn refresh(&mut self, command: &Command, volume: &VolumeId, spec: &Volume) -> Done {
+        let (op, pod) = (command.op, command.pod);
+        if !self.mounts.has(pod, volume) {
+            return Err(refused(format!("volume {volume} is not mounted")));
+        }
+        let renew_at = content::gather(&self.server, &self.images, spec, self.now)?.renew_at;
+        Ok(Some(Fact::VolumeRefreshed { op, pod, volume: volume.clone(), renew_at }))
+    }
+
+    fn stop_sandbox(&mut self, pod: PodUid, attempt: u32) -> Done {
+        let inside: Vec<ContainerId> = self
+            .runtime
+            .of_pod(pod)
+            .filter(|(_, c)| c.sandbox == attempt && !matches!(c.state, State::Exited(_)))
+            .map(|(id, _)| id.clone())
+            .collect();
+        for id in &inside {
+            self.kill(pod, id);
+        }
+        if let Some(sandbox) = self.runtime.sandboxes.get_mut(&(pod, attempt)) {
+            sandbox.ready = false;
+        }
+        Ok(Some(Fact::SandboxStopped { pod, attempt }))
+    }
+
+    fn remove_sandbox(&mut self, command: &Command, attempt: u32) -> Done {
+        let (op, pod) = (command.op, command.pod);
+        if self.runtime.sandboxes.get(&(pod, attempt)).is_some_and(|sandbox| sandbox.ready) {
+            return Err(refused(format!("sandbox {attempt} is still ready: stop it first")));
+        }
+        self.runtime.sandboxes.remove(&(pod, attempt));
+        Ok(Some(Fact::SandboxRemoved { op, pod, attempt }))
+    }
+
+    fn create(&mut self, command: &Command, id: &ContainerId, new: Container) -> Done {
+        let (op, pod) = (command.op, command.pod);
+        if !self.runtime.sandboxes.get(&(pod, new.sandbox)).is_some_and(|sandbox| sandbox.ready) {
+            return Err(refused(format!("sandbox {} not found or not ready", new.sandbox)));
+        }
+        if let Some(missing) = new.mounts.iter().find(|m| !self.mounts.has(pod, &m.volume)) {
+            let message =
+                format!("cannot find volume \"{}\" to mount into container \"{}\"", missing.volume.name, id.name);
+            return Err(refused(message));
+        }
+        match self.state(pod, id) {
+            Some(State::Running { .. } | State::Exited(_)) => {
+                return Err(refused(format!("the name {id} is reserved: such a container exists")));
+            }
+            // A create whose answer was lost, asked again.
+            Some(State::Created) => {}
+            None => {
+                if let Some(namesake) = self.runtime.live_namesake(pod, id).cloned() {
+                    self.broken("S6", format!("container {id} of {pod} was created while {namesake} may still run"));
+                }
+                self.runtime.add(pod, id.clone(), new);
+            }
+        }
+        Ok(Some(Fact::ContainerCreated { op, pod, container: id.clone() }))
+    }
+
+    fn start(&mut self, command: &Command, id: &ContainerId) -> Done {
+        let (op, pod) = (command.op, command.pod);
+        let now = self.now;
+        match self.runtime.containers.get_mut(&(pod, id.clone())) {
+            Some(container) => match &container.state {
+                State::Created => container.state = State::Running { started_at: now },
+                // A start whose answer was lost, asked again.
+                State::Running { .. } => {}
+                State::Exited(_) => return Err(refused(format!("container {id} has already ended"))),
+            },
+            None => return Err(refused(format!("container {id} not found"))),
+        }
+        Ok(Some(Fact::ContainerStarted { op, pod, container: id.clone() }))
+    }
+
+    /// Ends a process. Its exit is the answer; of one that has ended already the exit is told once more, since whoever
+    /// asks has not heard.
+    fn end(&mut self, pod: PodUid, id: &ContainerId, how: impl FnOnce(&mut World)) -> Done {
+        match self.state(pod, id) {
+            Some(State::Running { .. }) => {
+                how(self);
+                Ok(None)
+            }
+            // Nothing runs in it yet: it only goes.
+            Some(State::Created) => {
+                self.kill(pod, id);
+                Ok(None)
+            }
+            Some(State::Exited(_)) => {
+                let noticed = Choice::ExitNoticed { pod, container: id.clone() };
+                if self.agent.is_alive() {
+                    self.pending.entry(noticed).or_insert(self.now);
+                }
+                Ok(None)
+            }
+            None => Err(refused(format!("container {id} not found"))),
+        }
+    }
+
+    fn remove(&mut self, command: &Command, id: &ContainerId) -> Done {
+        let (op, pod) = (command.op, command.pod);
+        match self.state(pod, id) {
+            Some(State::Running { .. }) => Err(refused(format!("container {id} is running: stop it first"))),
+            Some(State::Created | State::Exited(_)) | None => {
+                self.runtime.containers.remove(&(pod, id.clone()));
+                Ok(Some(Fact::ContainerRemoved { op, pod, container: id.clone() }))
+            }
+        }
+    }
+
+    fn state(&self, pod: PodUid, id: &ContainerId) -> Option<&State> {
+        self.runtime.containers.get(&(pod, id.clone())).map(|c| &c.state)
+    }
+
+    /// The node writes a status to the API; a static pod's goes to its mirror.
+    fn write_status(&mut self, command: &Command, status: serde_json::Value) -> Result<Done, WorldError> {
+        let (op, pod) = (command.op, command.pod);
+        if self.server.is_static(pod) {
+            self.server.write_mirror(pod, status);
+            return Ok(Ok(Some(Fact::StatusWritten { op, pod })));
+        }
+        let Some(name) = self.server.name(pod).cloned() else {
+            return Ok(Err(refused(format!("pods \"{pod}\" not found"))));
+        };
+        let request = Request::Status {
+            namespace: name.namespace.as_str().into(),
+            name: name.name.as_str().into(),
+            uid: pod,
+            status,
+        };
+        let what = format!("status of {name}");
+        Ok(match self.request_as_node(what, request)? {
+            Response::Ok { .. } => Ok(Some(Fact::StatusWritten { op, pod })),
+            Response::Rejected(status) => Err(refused(status.message)),
+        })
+    }
+
+    /// The node deletes a pod's object for good. The watch brings the answer, unless it is a refusal.
+    fn release_pod(&mut self, pod: PodUid) -> Result<Done, WorldError> {
+        if self.server.is_static(pod) {
+            return Ok(Ok(None));
+        }
+        let what = match self.server.name(pod) {
+            Some(name) => format!("final delete of {name}"),
+            None => format!("final delete of {pod}"),
+        };
+        Ok(match self.request_as_node(what, Request::Release { uid: pod })? {
+            Response::Ok { .. } => Ok(None),
+            Response::Rejected(status) => Err(refused(status.message)),
+        })
+    }
+
+    fn request_as_node(&mut self, what: String, request: Request) -> Result<Response, WorldError> {
+        let user = format!("system:node:{}", self.agent.node().config().node_name);
+        self.request(&user, what, request)
+    }
+}
+
+/// It did not happen, and that is an answer.
+fn refused(message: String) -> OpError {
+    OpError { class: ErrorClass::Final, reason: None, message: message.into() }
+}
+
+/// The fact that says that a command failed; `None` for those that can't.
+fn failed(command: &Command, error: OpError) -> Option<Fact> {
+    let (op, pod) = (command.op, command.pod);
+    Some(match &command.action {
+        Action::MountVolume { volume, .. } => Fact::VolumeMountFailed { op, pod, volume: volume.clone(), error },
+        Action::UnmountVolume { volume, .. } => Fact::VolumeUnmountFailed { op, pod, volume: volume.clone(), error },
+        Action::RefreshVolume { volume, .. } => Fact::VolumeRefreshFailed { op, pod, volume: volume.clone(), error },
+        Action::PullImage { container, .. } => Fact::ImagePullFailed { op, pod, container: container.clone(), error },
+        Action::CreateSandbox { attempt, .. } => Fact::SandboxFailed { op, pod, attempt: *attempt, error },
+        Action::StopSandbox { attempt } => Fact::SandboxStopFailed { op, pod, attempt: *attempt, error },
+        Action::RemoveSandbox { attempt } => Fact::SandboxRemoveFailed { op, pod, attempt: *attempt, error },
+        Action::CreateContainer { container, .. } => {
+            Fact::ContainerCreateFailed { op, pod, container: container.clone(), error }
+        }
+        Action::StartContainer { container } => {
+            Fact::ContainerStartFailed { op, pod, container: container.clone(), error }
+        }
+        Action::StopContainer { container, .. } | Action::KillContainer { container } => {
+            Fact::ContainerStopFailed { op, pod, container: container.clone(), error }
+        }
+        Action::RemoveContainer { container } => {
+            Fact::ContainerRemoveFailed { op, pod, container: container.clone(), error }
+        }
+        Action::ResizeContainer { container, .. } => {
+            Fact::ContainerResizeFailed { op, pod, container: container.clone(), error }
+        }
+        Action::ResizePod { .. } => Fact::PodResizeFailed { op, pod, error },
+        Action::RunHook { container, hook, .. } => {
+            let error = Some(error.message);
+            Fact::HookDone { op, pod, container: container.clone(), hook: *hook, error }
+        }
+        Action::ObserveMounts | Action::ObserveRuntime => Fact::ObserveFailed { op, error },
+        Action::PublishStatus { .. } => Fact::StatusWriteFailed { op, pod, error },
+        Action::ReleasePod => Fact::ReleaseFailed { op, pod, error },
+        Action::StartProbe { .. } | Action::StopProbe { .. } | Action::RecordEvent(_) => return None,
+    })
+}

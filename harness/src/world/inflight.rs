@@ -1,0 +1,222 @@
+//! Operations: what a command became once the world took it on. An operation has two moments that a chooser may order
+//! apart from everything else: its *effect* on the host, and the *answer* that tells the agent. A crash between the two
+//! is the classic "done, acknowledgement lost".
+
+use nodefold_core::command::{Action, Command};
+use nodefold_core::event::{Fact, Hook};
+use nodefold_core::ids::PodUid;
+use nodefold_core::time::Time;
+use serde::{Deserialize, Serialize};
+
+/// What an operation does.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OpKind {
+    /// Sets a volume up.
+    Mount,
+    /// Takes it down.
+    Unmount,
+    /// Writes its newest content.
+    Refresh,
+    /// Has an image present.
+    Pull,
+    /// Makes a sandbox.
+    CreateSandbox,
+    /// Stops it.
+    StopSandbox,
+    /// Removes it.
+    RemoveSandbox,
+    /// Makes a container.
+    Create,
+    /// Starts it.
+    Start,
+    /// TERM, then KILL.
+    Stop,
+    /// KILL.
+    Kill,
+    /// Removes a dead container.
+    Remove,
+    /// Changes a container's resources.
+    Resize,
+    /// Changes a pod's.
+    ResizePod,
+    /// Runs the postStart hook.
+    PostStart,
+    /// Runs the preStop hook.
+    PreStop,
+    /// Lists the mounts.
+    ObserveMounts,
+    /// Lists the runtime.
+    ObserveRuntime,
+    /// Writes a status.
+    Status,
+    /// Deletes the pod's object for good.
+    Release,
+}
+
+impl OpKind {
+    /// Its stable name.
+    pub const fn verb(self) -> &'static str {
+        match self {
+            OpKind::Mount => "mount",
+            OpKind::Unmount => "unmount",
+            OpKind::Refresh => "refresh",
+            OpKind::Pull => "pull",
+            OpKind::CreateSandbox => "sandbox",
+            OpKind::StopSandbox => "stop-sandbox",
+            OpKind::RemoveSandbox => "remove-sandbox",
+            OpKind::Create => "create",
+            OpKind::Start => "start",
+            OpKind::Stop => "stop",
+            OpKind::Kill => "kill",
+            OpKind::Remove => "remove",
+            OpKind::Resize => "resize",
+            OpKind::ResizePod => "resize-pod",
+            OpKind::PostStart => "post-start",
+            OpKind::PreStop => "pre-stop",
+            OpKind::ObserveMounts => "observe-mounts",
+            OpKind::ObserveRuntime => "observe-runtime",
+            OpKind::Status => "status",
+            OpKind::Release => "release",
+        }
+    }
+
+    /// It runs in the container runtime's process, not in the agent's: a crash of the agent does not end it.
+    pub const fn in_runtime(self) -> bool {
+        match self {
+            OpKind::Pull
+            | OpKind::CreateSandbox
+            | OpKind::StopSandbox
+            | OpKind::RemoveSandbox
+            | OpKind::Create
+            | OpKind::Start
+            | OpKind::Stop
+            | OpKind::Kill
+            | OpKind::Remove
+            | OpKind::Resize
+            | OpKind::ResizePod => true,
+            OpKind::Mount
+            | OpKind::Unmount
+            | OpKind::Refresh
+            | OpKind::PostStart
+            | OpKind::PreStop
+            | OpKind::ObserveMounts
+            | OpKind::ObserveRuntime
+            | OpKind::Status
+            | OpKind::Release => false,
+        }
+    }
+
+    /// The operation that an action becomes; `None` for what the world does at once and without an answer.
+    pub fn of(action: &Action) -> Option<OpKind> {
+        match action {
+            Action::MountVolume { .. } => Some(OpKind::Mount),
+            Action::UnmountVolume { .. } => Some(OpKind::Unmount),
+            Action::RefreshVolume { .. } => Some(OpKind::Refresh),
+            Action::PullImage { .. } => Some(OpKind::Pull),
+            Action::CreateSandbox { .. } => Some(OpKind::CreateSandbox),
+            Action::StopSandbox { .. } => Some(OpKind::StopSandbox),
+            Action::RemoveSandbox { .. } => Some(OpKind::RemoveSandbox),
+            Action::CreateContainer { .. } => Some(OpKind::Create),
+            Action::StartContainer { .. } => Some(OpKind::Start),
+            Action::StopContainer { .. } => Some(OpKind::Stop),
+            Action::KillContainer { .. } => Some(OpKind::Kill),
+            Action::RemoveContainer { .. } => Some(OpKind::Remove),
+            Action::ResizeContainer { .. } => Some(OpKind::Resize),
+            Action::ResizePod { .. } => Some(OpKind::ResizePod),
+            Action::RunHook { hook: Hook::PostStart, .. } => Some(OpKind::PostStart),
+            Action::RunHook { hook: Hook::PreStop, .. } => Some(OpKind::PreStop),
+            Action::ObserveMounts => Some(OpKind::ObserveMounts),
+            Action::ObserveRuntime => Some(OpKind::ObserveRuntime),
+            Action::PublishStatus { .. } => Some(OpKind::Status),
+            Action::ReleasePod => Some(OpKind::Release),
+            Action::StartProbe { .. } | Action::StopProbe { .. } | Action::RecordEvent(_) => None,
+        }
+    }
+}
+
+/// An operation's name: the same in any run in which the same thing is done, whatever numbers the fold gave out.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct OpKey {
+    /// What it does.
+    pub kind: OpKind,
+    /// In which pod.
+    pub pod: PodUid,
+    /// To which container, volume or sandbox attempt: `app#0.1`, `scratch#0`, `0`; empty for the pod.
+    pub subject: String,
+    /// How many of the same name were in flight when it began.
+    pub repeat: u32,
+}
+
+impl OpKey {
+    /// The name of an operation that performs this command, before counting.
+    pub fn of(kind: OpKind, command: &Command) -> OpKey {
+        let subject = match (command.action.container(), command.action.volume()) {
+            (Some(container), _) => container.to_string(),
+            (None, Some(volume)) => volume.to_string(),
+            (None, None) => match &command.action {
+                Action::CreateSandbox { attempt, .. }
+                | Action::StopSandbox { attempt }
+                | Action::RemoveSandbox { attempt } => attempt.to_string(),
+                Action::MountVolume { .. }
+                | Action::UnmountVolume { .. }
+                | Action::RefreshVolume { .. }
+                | Action::PullImage { .. }
+                | Action::CreateContainer { .. }
+                | Action::StartContainer { .. }
+                | Action::StopContainer { .. }
+                | Action::KillContainer { .. }
+                | Action::RemoveContainer { .. }
+                | Action::ResizeContainer { .. }
+                | Action::ResizePod { .. }
+                | Action::RunHook { .. }
+                | Action::StartProbe { .. }
+                | Action::StopProbe { .. }
+                | Action::ObserveMounts
+                | Action::ObserveRuntime
+                | Action::PublishStatus { .. }
+                | Action::RecordEvent(_)
+                | Action::ReleasePod => String::new(),
+            },
+        };
+        OpKey { kind, pod: command.pod, subject, repeat: 0 }
+    }
+
+    /// What it is about, as a string.
+    pub fn subject_name(&self) -> &str {
+        &self.subject
+    }
+}
+
+/// How far an operation is.
+#[derive(Clone, Debug)]
+pub enum Phase {
+    /// It takes effect when this is due.
+    Running {
+        /// When.
+        due: Time,
+    },
+    /// It hangs. When let go, it takes this much longer.
+    Held {
+        /// How long it still has to run.
+        remaining: nodefold_core::time::Nanos,
+    },
+    /// It took effect; the agent has not heard yet.
+    Done {
+        /// When it took effect.
+        at: Time,
+        /// What the agent will hear.
+        answer: Fact,
+    },
+}
+
+/// An operation on its way.
+#[derive(Clone, Debug)]
+pub struct InFlight {
+    /// The command it performs.
+    pub command: Command,
+    /// How far it is.
+    pub phase: Phase,
+    /// The agent that asked is gone: nobody hears the answer.
+    pub orphan: bool,
+}

@@ -1,0 +1,346 @@
+//! The API server's side: stored objects behind `nodefold_api::Api`, the scheduler's one decision, and the watches that
+//! tell the agent late and coalesced. Manifest files are a second source beside it.
+
+use super::latency;
+use crate::scenario::PodRef;
+use nodefold_api::{Api, ApiConfig, ApiEvent, Change, ChangeType, Response};
+use nodefold_core::codec;
+use nodefold_core::config::FeatureGates;
+use nodefold_core::event::{Fact, ObjectVersion};
+use nodefold_core::ids::{Name, ObjectKind, ObjectRef, PodUid, Source};
+use nodefold_core::spec::Pod;
+use nodefold_core::time::{Nanos, Time};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+/// Keys the digests of secrets' content, so that a journal never holds what a guess could be checked against.
+const CONTENT_KEY: [u8; 32] = *b"nodefold simulated world, a key.";
+
+/// A pod's change on its way to the agent.
+#[derive(Clone, Debug)]
+struct OnTheWay {
+    due: Time,
+    /// Its new version, or `None`: removed.
+    pod: Option<Arc<Pod>>,
+    /// Part of a source's first list in this life of the agent.
+    listed: bool,
+}
+
+/// A pod can't be handed to the node although the API accepted it: the scenario can't be used.
+#[derive(Clone, Debug)]
+pub struct Undeliverable(pub String);
+
+/// The API server and what is between it and the agent.
+pub struct Server {
+    api: Api,
+    node_name: Name,
+    watched_up_to: u64,
+    uids_given: u64,
+    names: BTreeMap<PodUid, PodRef>,
+    newest: BTreeMap<PodRef, PodUid>,
+    newly_named: Vec<PodUid>,
+    files: BTreeMap<PodRef, Arc<Pod>>,
+    /// What was last put on its way for each pod, so that a change of status alone tells the agent nothing.
+    sent: BTreeMap<PodUid, Arc<Pod>>,
+    queues: BTreeMap<(Source, PodUid), VecDeque<OnTheWay>>,
+    /// Objects that pods known to the agent refer to.
+    referenced_by: BTreeMap<PodUid, BTreeSet<ObjectRef>>,
+    /// Statuses of static pods: their mirror pods, as far as this world has them.
+    mirrors: BTreeMap<PodUid, Value>,
+}
+
+/// What a batch of changes in the store means for the watches.
+#[derive(Default)]
+pub struct Stirred {
+    /// Objects that the agent watches and that changed.
+    pub objects: Vec<ObjectRef>,
+    /// A pod that can't be delivered.
+    pub undeliverable: Option<Undeliverable>,
+}
+
+impl Server {
+    /// An empty store.
+    pub fn new(node_name: Name, gates: FeatureGates) -> Server {
+        Server {
+            api: Api::new(ApiConfig { gates, node_name: node_name.clone(), ..ApiConfig::default() }),
+            node_name,
+            watched_up_to: 0,
+            uids_given: 0,
+            names: BTreeMap::new(),
+            newest: BTreeMap::new(),
+            newly_named: Vec::new(),
+            files: BTreeMap::new(),
+            sent: BTreeMap::new(),
+            queues: BTreeMap::new(),
+            referenced_by: BTreeMap::new(),
+            mirrors: BTreeMap::new(),
+        }
+    }
+
+    /// Handles a request and gives what it stirred up on the watches.
+    pub fn request(&mut self, event: &ApiEvent, agent_listens: bool) -> (Response, Stirred) {
+        let response = self.api.apply(event);
+        let stirred = self.stir(event.at, agent_listens);
+        (response, stirred)
+    }
+
+    /// A UID for a new object: the same in every run.
+    pub fn next_uid(&mut self, kind: &str, namespace: &str, name: &str) -> PodUid {
+        self.uids_given += 1;
+        let seed = (self.uids_given, kind.to_owned(), namespace.to_owned(), name.to_owned());
+        let bits = codec::hash(&seed).0;
+        // The version and variant bits of a random UUID, as an API server's are.
+        PodUid(bits & !(0xf << 76) & !(0x3 << 62) | 0x4 << 76 | 0x2 << 62)
+    }
+
+    /// What the scheduler does, and what a client that re-applies its manifest relies on: the pod is bound to the node.
+    pub fn bind(&self, object: &mut Value) {
+        if object["kind"] == "Pod" && object["spec"].is_object() && object["spec"]["nodeName"].is_null() {
+            object["spec"]["nodeName"] = json!(&*self.node_name);
+        }
+    }
+
+    fn stir(&mut self, at: Time, agent_listens: bool) -> Stirred {
+        let mut stirred = Stirred::default();
+        // Asked after each request, a watch is never behind what the store keeps.
+        let changes: Vec<Change> =
+            self.api.watch_from(self.watched_up_to).map(|changes| changes.cloned().collect()).unwrap_or_default();
+        self.watched_up_to = self.api.resource_version();
+        for change in changes {
+            let object = &*change.object;
+            let deleted = change.change == ChangeType::Deleted;
+            match &*change.kind {
+                "Pod" if object["spec"]["nodeName"] == *self.node_name => {
+                    match nodefold_k8s::pod_from_json(object, Source::Api) {
+                        Ok(pod) => self.pod_changed(at, Arc::new(pod), Source::Api, deleted, agent_listens),
+                        Err(problems) => {
+                            let texts: Vec<String> = problems.iter().map(ToString::to_string).collect();
+                            stirred.undeliverable = Some(Undeliverable(texts.join("; ")));
+                        }
+                    }
+                }
+                _ => {
+                    if let Some(reference) = nodefold_k8s::object_ref(object) {
+                        if agent_listens && self.is_watched(&reference) {
+                            stirred.objects.push(reference);
+                        }
+                    }
+                }
+            }
+        }
+        stirred
+    }
+
+    fn pod_changed(&mut self, at: Time, pod: Arc<Pod>, source: Source, removed: bool, agent_listens: bool) {
+        let uid = pod.uid;
+        let name = PodRef { namespace: pod.namespace.to_string(), name: pod.name.to_string() };
+        if self.names.insert(uid, name.clone()).is_none() {
+            self.newly_named.push(uid);
+        }
+        if !removed {
+            self.newest.insert(name, uid);
+        }
+        if !agent_listens || (!removed && self.sent.get(&uid) == Some(&pod)) {
+            return;
+        }
+        let delay = match source {
+            Source::Api => latency::WATCH,
+            Source::File => latency::FILE_WATCH,
+        };
+        let change = OnTheWay { due: at.after(delay), pod: (!removed).then(|| pod.clone()), listed: false };
+        if removed {
+            self.sent.remove(&uid);
+        } else {
+            self.sent.insert(uid, pod);
+        }
+        self.queues.entry((source, uid)).or_default().push_back(change);
+    }
+
+    /// A manifest file appears or changes. An edited static pod is another pod: the former goes first.
+    pub fn write_file(&mut self, at: Time, pod: Pod, agent_listens: bool) {
+        let name = PodRef { namespace: pod.namespace.to_string(), name: pod.name.to_string() };
+        let pod = Arc::new(pod);
+        if let Some(former) = self.files.insert(name, pod.clone()) {
+            if former.uid != pod.uid {
+                self.pod_changed(at, former, Source::File, true, agent_listens);
+            }
+        }
+        self.pod_changed(at, pod, Source::File, false, agent_listens);
+    }
+
+    /// A manifest file goes. Whether there was one.
+    pub fn remove_file(&mut self, at: Time, name: &PodRef, agent_listens: bool) -> bool {
+        match self.files.remove(name) {
+            Some(pod) => {
+                self.pod_changed(at, pod, Source::File, true, agent_listens);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// A pod of that name comes from a file.
+    pub fn is_file(&self, name: &PodRef) -> bool {
+        self.files.contains_key(name)
+    }
+
+    /// The agent is gone: whatever was on its way is lost with its connections.
+    pub fn hang_up(&mut self) {
+        self.queues.clear();
+        self.sent.clear();
+        self.referenced_by.clear();
+    }
+
+    /// A new agent lists a source: everything there is comes anew, then the end of the list.
+    pub fn list(&mut self, at: Time, source: Source) -> Result<Time, Undeliverable> {
+        let (pods, delay): (Vec<Arc<Pod>>, Nanos) = match source {
+            Source::File => (self.files.values().cloned().collect(), latency::FILE_LIST),
+            Source::Api => (self.listed_pods()?, latency::API_LIST),
+        };
+        let due = at.after(delay);
+        for pod in pods {
+            self.sent.insert(pod.uid, pod.clone());
+            self.queues.entry((source, pod.uid)).or_default().push_back(OnTheWay { due, pod: Some(pod), listed: true });
+        }
+        Ok(due)
+    }
+
+    fn listed_pods(&self) -> Result<Vec<Arc<Pod>>, Undeliverable> {
+        let mut pods = Vec::new();
+        for (uid, name) in &self.names {
+            if self.newest.get(name) != Some(uid) {
+                continue;
+            }
+            let Some(object) = self.api.get("Pod", &name.namespace, &name.name) else { continue };
+            let pod = nodefold_k8s::pod_from_json(object, Source::Api).map_err(|problems| {
+                Undeliverable(problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
+            })?;
+            pods.push(Arc::new(pod));
+        }
+        Ok(pods)
+    }
+
+    /// Pods with changes on their way: from where, which pod, how many, when the first and the last are due.
+    pub fn on_the_way(&self) -> impl Iterator<Item = (Source, PodUid, usize, Time, Time)> {
+        self.queues.iter().filter_map(|((source, uid), queue)| {
+            let (first, last) = (queue.front()?, queue.back()?);
+            Some((*source, *uid, queue.len(), first.due, last.due))
+        })
+    }
+
+    /// Some of the source's first list is still on its way.
+    pub fn is_listing(&self, source: Source) -> bool {
+        self.queues.iter().any(|((s, _), queue)| *s == source && queue.iter().any(|change| change.listed))
+    }
+
+    /// Takes a pod's next change, or all of them as one, off the way. Objects that it newly refers to come with it.
+    pub fn deliver(&mut self, source: Source, uid: PodUid, all: bool) -> Option<(Fact, Vec<ObjectRef>)> {
+        let queue = self.queues.get_mut(&(source, uid))?;
+        let taken = if all { queue.drain(..).last() } else { queue.pop_front() };
+        if queue.is_empty() {
+            self.queues.remove(&(source, uid));
+        }
+        let Some(pod) = taken?.pod else {
+            self.referenced_by.remove(&uid);
+            return Some((Fact::PodRemoved { pod: uid }, Vec::new()));
+        };
+        let mut new = Vec::new();
+        for object in pod.spec.volumes.iter().flat_map(|volume| volume.source.objects()) {
+            let known = self.is_watched(&object.object);
+            self.referenced_by.entry(uid).or_default().insert(object.object.clone());
+            if !known {
+                new.push(object.object.clone());
+            }
+        }
+        Some((Fact::PodApplied(pod), new))
+    }
+
+    /// A delivery was lost: it comes again with a list.
+    pub fn postpone(&mut self, source: Source, uid: PodUid, now: Time) {
+        if let Some(queue) = self.queues.get_mut(&(source, uid)) {
+            for change in queue {
+                change.due = change.due.max(now.after(latency::RELIST));
+            }
+        }
+    }
+
+    fn is_watched(&self, object: &ObjectRef) -> bool {
+        self.referenced_by.values().any(|objects| objects.contains(object))
+    }
+
+    /// A pod that refers to the object, for rules that name pods.
+    pub fn watcher_of(&self, object: &ObjectRef) -> Option<PodUid> {
+        self.referenced_by.iter().find(|(_, objects)| objects.contains(object)).map(|(uid, _)| *uid)
+    }
+
+    /// What the agent hears of an object now.
+    pub fn object_fact(&self, object: &ObjectRef) -> Fact {
+        match self.referenced(object) {
+            Some(value) => {
+                let version: ObjectVersion = nodefold_k8s::object_version(value, &CONTENT_KEY);
+                Fact::ObjectSeen { object: object.clone(), version }
+            }
+            None => Fact::ObjectGone { object: object.clone() },
+        }
+    }
+
+    /// The object that a reference means, if it exists.
+    pub fn referenced(&self, object: &ObjectRef) -> Option<&Value> {
+        let kind = match object.kind {
+            ObjectKind::Secret => "Secret",
+            ObjectKind::ConfigMap => "ConfigMap",
+            ObjectKind::ClusterTrustBundle => "ClusterTrustBundle",
+        };
+        self.api.get(kind, &object.namespace, &object.name).map(|object| &**object)
+    }
+
+    /// The stored pod of that name.
+    pub fn pod(&self, name: &PodRef) -> Option<&Value> {
+        self.api.get("Pod", &name.namespace, &name.name).map(|pod| &**pod)
+    }
+
+    /// The newest pod that ever had that name.
+    pub fn uid(&self, name: &PodRef) -> Option<PodUid> {
+        self.newest.get(name).copied()
+    }
+
+    /// The newest pods of all names there ever were.
+    pub fn newest(&self) -> &BTreeMap<PodRef, PodUid> {
+        &self.newest
+    }
+
+    /// A pod's name.
+    pub fn name(&self, uid: PodUid) -> Option<&PodRef> {
+        self.names.get(&uid)
+    }
+
+    /// Pods that got a name since this was asked last.
+    pub fn take_newly_named(&mut self) -> Vec<PodUid> {
+        std::mem::take(&mut self.newly_named)
+    }
+
+    /// The pod is a static one.
+    pub fn is_static(&self, uid: PodUid) -> bool {
+        let from_file = |name: &PodRef| self.files.get(name).is_some_and(|pod| pod.uid == uid);
+        self.mirrors.contains_key(&uid) || self.names.get(&uid).is_some_and(from_file)
+    }
+
+    /// A static pod's status, as its mirror pod shows it.
+    pub fn write_mirror(&mut self, uid: PodUid, status: Value) {
+        self.mirrors.insert(uid, status);
+    }
+
+    /// The published status of the pod of that name.
+    pub fn published(&self, name: &PodRef) -> Option<&Value> {
+        match self.files.get(name) {
+            Some(pod) => self.mirrors.get(&pod.uid),
+            None => self.pod(name).map(|pod| &pod["status"]),
+        }
+    }
+
+    /// The store's own digest.
+    pub fn digest(&self) -> nodefold_core::Digest {
+        self.api.digest()
+    }
+}
