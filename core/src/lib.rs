@@ -23,6 +23,7 @@ pub mod node;
 mod observe;
 mod publish;
 pub mod resources;
+pub mod rules;
 #[cfg(feature = "rkyv")]
 pub mod snapshot;
 pub mod spec;

@@ -413,6 +413,29 @@ impl Pod {
     }
 }
 
+impl Container {
+    /// A container found on the host of which nothing is known but its name.
+    pub fn unknown(name: Name) -> Container {
+        Container {
+            name,
+            image: "".into(),
+            pull_policy: PullPolicy::IfNotPresent,
+            restart_policy: None,
+            restart_rules: Vec::new(),
+            resources: Resources::default(),
+            resize_restarts: Vec::new(),
+            mounts: Vec::new(),
+            restart_on_mount_change: false,
+            startup_probe: None,
+            liveness_probe: None,
+            readiness_probe: None,
+            post_start: false,
+            pre_stop: false,
+            rest: Blob::default(),
+        }
+    }
+}
+
 impl PodSpec {
     /// Whether an init container of this name is a sidecar.
     pub fn is_sidecar(container: &Container) -> bool {

@@ -97,7 +97,10 @@ fn plain(
     match status {
         Seen::Nothing | Seen::InFlight | Seen::Running => {}
         Seen::Created => found.start.push((i, Rule::InitNext)),
-        Seen::Exited(0) => advance(pod, next, found),
+        // One that the runtime had lost and that was stopped is run again, whatever its code (case 57).
+        Seen::Exited(0) if container.last.as_ref().is_none_or(|ended| ended.why.is_none()) => {
+            advance(pod, next, found);
+        }
         Seen::Exited(_) => {
             let again = container
                 .last

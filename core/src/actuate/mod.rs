@@ -23,8 +23,7 @@ use plan::Plan;
 
 /// Takes the pod's next steps.
 pub(crate) fn actuate(pod: &mut PodState, ctx: &mut Context<'_>) {
-    // Nothing is done to what has not been looked at yet, in whatever epoch its pod was named first: a journal may be
-    // new where a host is not (DESIGN §3 "Restart", S6, S8).
+    // Nothing is done to, or concluded about, what has not been looked at yet (DESIGN §3 "Restart", B1).
     if !ctx.runtime_seen {
         return;
     }
@@ -35,7 +34,12 @@ pub(crate) fn actuate(pod: &mut PodState, ctx: &mut Context<'_>) {
     match pod.lifecycle {
         Lifecycle::Waiting | Lifecycle::Active => {}
         Lifecycle::Terminating(_) => terminate::drive(pod, ctx),
-        Lifecycle::Terminated => {}
+        // A late sight of something that runs doesn't move the pod back (B2), but it goes.
+        Lifecycle::Terminated => {
+            if !pod.has_instances() {
+                sandbox::stop_all(pod, ctx);
+            }
+        }
     }
     kill_surplus(pod, ctx);
     stop::drive_all(pod, ctx);

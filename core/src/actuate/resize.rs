@@ -14,8 +14,15 @@ const MINIMUM_QUOTA_MILLICORES: u64 = 10;
 
 /// Which of a running container's resources the runtime is to be told: empty if what it has means the same.
 pub fn changes(container: &ContainerState) -> Vec<ResourceName> {
-    let Some(instance) = &container.instance else { return Vec::new() };
-    let (want, have) = (&container.spec.resources, &instance.resources);
+    match &container.instance {
+        Some(instance) => differences(&container.spec.resources, &instance.resources),
+        None => Vec::new(),
+    }
+}
+
+/// Resources whose wanted and actuated amounts don't mean the same to the kernel: of a container, or of the pod's cgroup
+/// (case 81).
+fn differences(want: &Resources, have: &Resources) -> Vec<ResourceName> {
     let mut changed = Vec::new();
     let cpu = ResourceName::Cpu;
     let request = (want.requests.get(&cpu), have.requests.get(&cpu));
@@ -65,15 +72,15 @@ pub(super) fn drive(pod: &mut PodState, ctx: &mut Context<'_>) {
     let raised = larger_of(&pod.cgroup, &target);
     let differing: Vec<usize> =
         (0..pod.containers.len()).filter(|i| wants_resize(&pod.containers[*i])).collect();
-    let pod_differs = pod.cgroup != target;
-    if differing.is_empty() && !pod_differs {
-        adopt_equivalents(pod);
-        return finish(pod, ctx);
-    }
     if pod.cgroup_resizing.is_some() {
         return;
     }
-    if pod.cgroup != raised && !differing.is_empty() {
+    if differing.is_empty() && differences(&target, &pod.cgroup).is_empty() {
+        pod.cgroup = target;
+        adopt_equivalents(pod);
+        return finish(pod, ctx);
+    }
+    if !differing.is_empty() && !differences(&raised, &pod.cgroup).is_empty() {
         return resize_pod(pod, raised, ctx);
     }
     let (shrinking, growing): (Vec<usize>, Vec<usize>) =

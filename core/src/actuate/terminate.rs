@@ -57,13 +57,14 @@ pub(super) fn conclude(pod: &mut PodState, ctx: &mut Context<'_>) {
 /// pods have no object of their own, and a force-removed one's is gone.
 pub(super) fn release(pod: &mut PodState, ctx: &mut Context<'_>) {
     let wanted = pod.pod.deletion.is_some() && !pod.object_gone && pod.pod.source == Source::Api;
-    let ready = pod.is_terminated() && pod.volumes.is_empty() && pod.publication.terminal_acknowledged;
+    // S8. What was seen to run beside the record after the end counts too (B2, case 90).
+    let gone = pod.is_terminated() && !pod.has_instances() && pod.volumes.is_empty();
+    let ready = gone && pod.publication.terminal_acknowledged;
     if !(wanted && ready) || pod.releasing.is_some() {
         return;
     }
     let retry = pod.release_retry.clone();
     if ctx.retry_due(&retry, Why::ReleaseRetry) {
-        assert!(!pod.has_instances(), "S8: release while a container may run");
         pod.releasing = Some(ctx.command(pod.pod.uid, Rule::PodReleased, Action::ReleasePod));
     }
 }

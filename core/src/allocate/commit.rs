@@ -8,6 +8,7 @@ use crate::spec::{Container, PodSpec};
 use crate::state::{Allocation, ContainerKind, ContainerState, PodState, Shared, VolumeState};
 use crate::time::Time;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 
 /// Commits `spec` as the pod's allocation.
 pub(crate) fn commit(
@@ -19,6 +20,9 @@ pub(crate) fn commit(
 ) {
     let uid = pod.pod.uid;
     commit_volumes(pod, spec, now, uid, out);
+    if pod.allocated.is_none() {
+        point_found_mounts(pod);
+    }
     commit_containers(pod, spec, now, uid, out);
     pod.allocated = Some(Allocation { spec: spec.clone(), generation, at: now });
     add_ephemeral(pod);
@@ -55,6 +59,21 @@ fn commit_volumes(pod: &mut PodState, spec: &PodSpec, now: Time, uid: PodUid, ou
             to: "Pending".into(),
         });
         pod.volumes.push(VolumeState::new(id, Some(Shared::new(new.clone()))));
+    }
+}
+
+/// A container that was found running mounts the lives of its volumes that were found, whatever their generation.
+fn point_found_mounts(pod: &mut PodState) {
+    let lives: Vec<VolumeId> =
+        pod.volumes.iter().filter(|v| v.removed.is_none()).map(|v| v.id.clone()).collect();
+    for instance in pod.containers.iter_mut().filter_map(|c| c.instance.as_mut()) {
+        let mut mounts = instance.mounts.to_vec();
+        for mount in &mut mounts {
+            if let Some(life) = lives.iter().find(|id| id.name == mount.volume.name) {
+                mount.volume = life.clone();
+            }
+        }
+        instance.mounts = mounts.into();
     }
 }
 

@@ -31,9 +31,7 @@ pub(crate) fn room(state: &mut State, touched: &mut Touched, out: &mut Commands)
     for (_, uid) in order {
         let Some(pod) = state.pods.get(&uid) else { continue };
         match pod.lifecycle {
-            // What runs and is mounted already is taken over with the admission, so it is looked at first.
-            Lifecycle::Waiting if state.host_seen() => consider(state, uid, out),
-            Lifecycle::Waiting => {}
+            Lifecycle::Waiting => consider(state, uid, out),
             Lifecycle::Active => {
                 if book(state, uid) {
                     newly_queued.push(uid);
@@ -78,6 +76,10 @@ pub(crate) fn retry_queue(state: &mut State, why: Why, touched: &mut Touched, ou
 
 /// A pod that was not admitted yet.
 fn consider(state: &mut State, uid: PodUid, out: &mut Commands) {
+    // What the host holds of it may be taken over only before admission (DESIGN §3 "Restart"; both looks touch it again).
+    if !state.host_seen() {
+        return;
+    }
     let Some(pod) = state.pods.get(&uid) else { return };
     if pod.pod.source == Source::File && !admit::static_name_free(state, pod) {
         return;

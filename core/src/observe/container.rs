@@ -216,7 +216,9 @@ pub(crate) fn end_instance(container: &mut ContainerState, exit: Exit, message: 
         _ if ran >= timing.crash_backoff_reset => 1,
         _ => container.crashes.saturating_add(1),
     };
-    if container.kind == ContainerKind::Init && exit.code == 0 && instance.started_at.is_some() {
+    // An init container is done when it ended well by itself, not when it was stopped (case 57).
+    let started_at = exit.started_at.or(instance.started_at);
+    if container.kind == ContainerKind::Init && exit.code == 0 && started_at.is_some() && why.is_none() {
         container.completed_in = Some(instance.sandbox);
     }
     remember_dead(container, instance.attempt, instance.sandbox);

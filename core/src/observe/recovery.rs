@@ -10,8 +10,9 @@ use crate::context::{Why, text};
 use crate::event::{OpError, SeenContainer, SeenMount, SeenSandbox, SeenState};
 use crate::ids::{OpId, PodUid, Source};
 use crate::node::{Look, Recovery};
+use crate::spec::Container;
 use crate::state::{
-    ContainerState, HookState, Instance, InstancePhase, PodState, Probes, Retry, Sandbox, SandboxPhase,
+    ContainerKind, ContainerState, HookState, Instance, InstancePhase, Lifecycle, PodState, Probes, Retry, Sandbox, SandboxPhase,
     Shared, TerminationCause, VolumePhase, VolumeState,
 };
 use crate::time::Nanos;
@@ -399,12 +400,17 @@ fn container_found(r: &mut Recording<'_>, uid: PodUid, seen: &SeenContainer) {
     let id = seen.container.clone();
     let Some(pod) = r.pod(uid) else { return };
     // A pod that was just named finds its own containers running: they are taken over, as made from the spec that it
-    // came with. Two live ones of a name are not (S6).
+    // came with, to run on or to be stopped with its grace. Two live ones of a name are not (S6).
     let adoptable =
-        pod.allocated.is_none() && pod.is_not_ended() && !pod.containers.iter().any(|c| c.name == id.name);
+        pod.allocated.is_none() && !pod.is_terminated() && !pod.containers.iter().any(|c| c.name == id.name);
     let spec = pod.pod.spec.clone();
     if adoptable {
-        if let Some((definition, kind)) = crate::allocate::commit::definition(&spec, &id.name) {
+        let known = crate::allocate::commit::definition(&spec, &id.name);
+        let known = known.map(|(definition, kind)| (definition.clone(), kind));
+        // Of an orphan's containers nothing is known but the name (case 89).
+        let orphan = matches!(&pod.lifecycle, Lifecycle::Terminating(t) if t.cause == TerminationCause::Orphan);
+        let bare = || (Arc::new(Container::unknown(id.name.clone())), ContainerKind::Main);
+        if let Some((definition, kind)) = known.or_else(|| orphan.then(bare)) {
             let mut container = ContainerState::new(Shared::new(definition.clone()), kind, id.incarnation);
             container.next_attempt = id.attempt.saturating_add(1);
             container.restarts = id.attempt;

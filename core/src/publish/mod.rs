@@ -27,7 +27,9 @@ pub(crate) fn publish(pod: &mut PodState, ctx: &mut Context<'_>) {
         pod.publication.current = Some(Shared::new(Arc::new(status)));
     }
     // Static pods have no object of their own, and a force-removed one's is gone (S8).
-    let has_reader = pod.pod.source == Source::Api && !pod.object_gone;
+    // What was terminal when it was first seen is not told again: how its containers ended is known only there (B28).
+    let told_by_others = pod.allocated.is_none() && pod.publication.terminal_acknowledged;
+    let has_reader = pod.pod.source == Source::Api && !pod.object_gone && !told_by_others;
     let told = pod.publication.sent == pod.publication.current;
     if !has_reader || told || pod.publication.writing.is_some() {
         return;

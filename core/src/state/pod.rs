@@ -338,7 +338,10 @@ impl PodState {
     }
     /// A container instance that mounts this life of the volume may run, or something unknown may (S1).
     pub fn holds_lease(&self, volume: &VolumeId) -> bool {
-        !self.surplus.is_empty()
+        // Of a pod that was never admitted here nobody knows what its containers mount.
+        let unknown = self.allocated.is_none() && self.has_instances();
+        unknown
+            || !self.surplus.is_empty()
             || self.containers.iter().any(|c| c.instance.as_ref().is_some_and(|i| i.holds(volume)))
     }
     /// The attempt number of the sandbox that containers run in now, if it is ready.
