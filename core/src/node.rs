@@ -255,7 +255,10 @@ impl Node {
                 let now = state.now;
                 state.wake_allocator(now, Why::CapacityFreed);
             }
-            observe::forget_if_over(state, uid, out);
+            for woken in observe::forget_if_over(state, uid, out) {
+                self.cache.dirty.insert(woken);
+                self.cache.reported.insert(woken);
+            }
         }
     }
 

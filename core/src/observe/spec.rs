@@ -11,6 +11,7 @@ use crate::spec::{Deletion, Pod, TerminalPhase};
 use crate::state::{Lifecycle, PodState, Shared, Termination, TerminationCause};
 use crate::time::{Nanos, Time};
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 
 /// The kubelet's floor for a pod's grace (case 92).
 const MINIMUM_POD_GRACE: Nanos = Nanos::secs(1);
@@ -120,7 +121,7 @@ pub(super) fn object_changed(r: &mut Recording<'_>, object: &ObjectRef, version:
     for uid in &record.users {
         r.touched.add(*uid);
     }
-    let users: alloc::vec::Vec<PodUid> = record.users.iter().copied().collect();
+    let users: Vec<PodUid> = record.users.iter().copied().collect();
     if version.is_none() && record.users.is_empty() {
         r.state.objects.remove(object);
         return;
@@ -149,7 +150,7 @@ pub(super) fn node_changed(r: &mut Recording<'_>, node: &NodeFacts) {
     }
     r.state.config.node = node.clone();
     // Gates and allocatable change what may be allocated and what is shown; both are rare.
-    let all: alloc::vec::Vec<PodUid> = r.state.pods.keys().copied().collect();
+    let all: Vec<PodUid> = r.state.pods.keys().copied().collect();
     for uid in all {
         r.touched.add(uid);
         if let Some(pod) = r.state.pod_mut(uid) {
@@ -216,8 +217,9 @@ pub(super) fn release_failed(r: &mut Recording<'_>, op: OpId, uid: PodUid) {
 }
 
 /// Forgets a pod of which nothing is left anywhere, and begins its next life if one was asked for meanwhile (B6).
-pub(crate) fn forget_if_over(state: &mut State, uid: PodUid, out: &mut Commands) {
-    let Some(pod) = state.pods.get(&uid) else { return };
+/// Returns the pods whose wake-up that moved.
+pub(crate) fn forget_if_over(state: &mut State, uid: PodUid, out: &mut Commands) -> Vec<PodUid> {
+    let Some(pod) = state.pods.get(&uid) else { return Vec::new() };
     let host_known = pod.born == state.epoch || (state.recovery.runtime.seen && state.recovery.mounts.seen);
     let over = pod.object_gone
         && pod.is_terminated()
@@ -228,7 +230,7 @@ pub(crate) fn forget_if_over(state: &mut State, uid: PodUid, out: &mut Commands)
         && pod.old_sandboxes.is_empty()
         && pod.containers.iter().all(|c| c.dead.is_empty());
     if !over {
-        return;
+        return Vec::new();
     }
     let pod = pod.clone();
     state.pods.remove(&uid);
@@ -255,9 +257,9 @@ pub(crate) fn forget_if_over(state: &mut State, uid: PodUid, out: &mut Commands)
         to: "".into(),
     });
     // Whoever waited for the name, or for its own next life, is looked at next.
-    let waiting = state.names.get(&name).cloned().unwrap_or_default();
-    for other in waiting {
-        wake_now(state, other);
+    let mut woken = state.names.get(&name).cloned().unwrap_or_default();
+    for other in &woken {
+        wake_now(state, *other);
     }
     if let Some(again) = &pod.again {
         let mut next = PodState::new(again.clone(), state.events, state.epoch);
@@ -272,7 +274,9 @@ pub(crate) fn forget_if_over(state: &mut State, uid: PodUid, out: &mut Commands)
         });
         state.pods.insert(uid, Arc::new(next));
         wake_now(state, uid);
+        woken.push(uid);
     }
+    woken
 }
 
 /// Books a wake-up of the pod at once.
