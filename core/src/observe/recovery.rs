@@ -16,6 +16,7 @@ use crate::state::{
     Shared, TerminationCause, VolumePhase, VolumeState,
 };
 use crate::time::Nanos;
+use alloc::borrow::Cow;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -185,11 +186,31 @@ pub(super) fn claim(r: &mut Recording<'_>, uid: PodUid) {
     }
 }
 
+/// No life has a number beyond this one: nothing was ever made two thousand million times.
+const MAX_PLAUSIBLE: u32 = u32::MAX / 2;
+
+/// Leaves out what is listed with absurd numbers, and says so: to go on counting from them would be to run out of ids.
+fn plausible<'a, T: Clone>(
+    r: &mut Recording<'_>,
+    list: &'a [T],
+    numbers: impl Fn(&T) -> (PodUid, [u32; 2]),
+) -> Cow<'a, [T]> {
+    let absurd = |seen: &T| numbers(seen).1.iter().any(|n| *n > MAX_PLAUSIBLE);
+    if !list.iter().any(absurd) {
+        return Cow::Borrowed(list);
+    }
+    for seen in list.iter().filter(|seen| absurd(seen)) {
+        r.unknown_instance(numbers(seen).0, "something with an absurd number was listed".into());
+    }
+    Cow::Owned(list.iter().filter(|seen| !absurd(seen)).cloned().collect())
+}
+
 pub(super) fn mounts_observed(r: &mut Recording<'_>, op: OpId, mounts: &[SeenMount]) {
     if r.state.recovery.mounts.asked != Some(op) {
         return r.stale(PodUid(0), op);
     }
     r.state.recovery.mounts = Look { asked: None, seen: true, retry: Retry::default() };
+    let mounts = &*plausible(r, mounts, |m| (m.pod, [m.volume.generation, 0]));
     let all: Vec<PodUid> = r.state.pods.keys().copied().collect();
     let epoch = r.state.epoch;
     for uid in all {
@@ -257,6 +278,9 @@ pub(super) fn runtime_observed(
     sandboxes: &[SeenSandbox],
     containers: &[SeenContainer],
 ) {
+    let sandboxes = &*plausible(r, sandboxes, |s| (s.pod, [s.attempt, 0]));
+    let containers =
+        &*plausible(r, containers, |c| (c.pod, [c.container.incarnation, c.container.attempt]));
     let only = r.state.observations.remove(&op);
     match only {
         Some(uid) => {
