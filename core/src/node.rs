@@ -26,6 +26,9 @@ use alloc::vec::Vec;
 #[cfg_attr(feature = "rkyv", rkyv(derive(PartialEq, Eq, PartialOrd, Ord)))]
 pub struct Digest(pub u128);
 
+/// The year 2262, in which nanoseconds since 1970 no longer fit 63 bits.
+const LATEST: Time = Time(u64::MAX / 2);
+
 /// A Kubernetes node's decisions, as a fold over its facts. See the crate's front page.
 #[derive(Clone)]
 pub struct Node {
@@ -174,7 +177,14 @@ impl Node {
             let detail = text(format_args!("{} ns", self.state.now.since(event.at).0));
             self.state.anomaly(AnomalyKind::ClockWentBack, None, detail);
         }
-        let now = event.at.max(self.state.now);
+        // Beyond that no delay could be added, and a timer would be due for ever.
+        let at = if event.at > LATEST {
+            self.state.anomaly(AnomalyKind::AbsurdTime, None, text(format_args!("{} ns", event.at.0)));
+            LATEST
+        } else {
+            event.at
+        };
+        let now = at.max(self.state.now);
         self.fire_timers(now, out);
         self.state.now = now;
         if matches!(event.fact, Fact::Tick) {
@@ -193,6 +203,7 @@ impl Node {
     }
 
     fn fire_timers(&mut self, until: Time, out: &mut Commands) {
+        let mut retried = false;
         while let Some(&(at, uid, why)) = self.state.wakes.first() {
             if at > until {
                 break;
@@ -202,6 +213,12 @@ impl Node {
             let mut touched = Touched::default();
             if uid == PodUid(0) {
                 self.state.allocator_wake = None;
+                if why == Why::AllocationRetry && self.state.host_seen() && core::mem::replace(&mut retried, true) {
+                    // A long sleep is one retry: between two of them nothing happened that has no wake-up of its own.
+                    let next = until.after(self.state.config.timing.allocation_retry);
+                    self.state.wake_allocator(next, why);
+                    continue;
+                }
                 allocate::retry_queue(&mut self.state, why, &mut touched, out);
             } else {
                 if let Some(pod) = self.state.pod_mut(uid) {
@@ -255,6 +272,7 @@ impl Node {
                 let now = state.now;
                 state.wake_allocator(now, Why::CapacityFreed);
             }
+            observe::unsubscribe(state, uid);
             for woken in observe::forget_if_over(state, uid, out) {
                 self.cache.dirty.insert(woken);
                 self.cache.reported.insert(woken);

@@ -587,16 +587,20 @@ pub(super) fn observe_failed(r: &mut Recording<'_>, op: OpId, error: &OpError) {
     );
 }
 
-/// Looks again at what could not be seen, once its back-off is over.
+/// Looks again at what could not be seen, once its back-off is over. A look that is not due yet is booked anew, since the
+/// wake-up that led here took the place of its own.
 pub(crate) fn look_again(r: &mut Recording<'_>) {
     let now = r.state.now;
-    let due =
-        |look: &Look| !look.seen && look.asked.is_none() && look.retry.until.is_some_and(|at| at <= now);
-    if due(&r.state.recovery.mounts) {
+    let wanted = |look: &Look| look.retry.until.filter(|_| !look.seen && look.asked.is_none());
+    let (mounts, runtime) = (wanted(&r.state.recovery.mounts), wanted(&r.state.recovery.runtime));
+    for at in [mounts, runtime].into_iter().flatten().filter(|at| *at > now) {
+        r.state.wake_allocator(at, Why::ObserveRetry);
+    }
+    if mounts.is_some_and(|at| at <= now) {
         let op = r.look(Action::ObserveMounts);
         r.state.recovery.mounts.asked = Some(op);
     }
-    if due(&r.state.recovery.runtime) {
+    if runtime.is_some_and(|at| at <= now) {
         let op = r.look(Action::ObserveRuntime);
         r.state.recovery.runtime.asked = Some(op);
     }

@@ -241,7 +241,7 @@ fn an_addition_is_not_made_twice_by_a_restart_in_the_middle() {
         bench.change(|spec| spec.add(container("b")));
         // The answer dies with the agent; what was done stays done.
         let command = bench.take_held(hangs, "b");
-        bench.do_unanswered(&command);
+        let _lost = bench.do_unanswered(&command);
         bench.let_go(hangs, "b");
         bench.restart_whole();
         bench.pass(Nanos::secs(60));

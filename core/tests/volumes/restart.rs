@@ -186,6 +186,24 @@ fn a_partial_runtime_list_proves_nothing_and_is_asked_for_again_after_a_back_off
 }
 
 #[test]
+fn a_look_that_failed_is_tried_again_whatever_else_wakes_the_node() {
+    for op in [Op::Mounts, Op::Runtime] {
+        let mut bench = Bench::cold(config(4000));
+        bench.failing(op, "", error(ErrorClass::Transient, "not yet"));
+        bench.fact(Fact::AgentStarted { boot_id: 1 });
+        // Sources that become ready wake the allocator, which books its own wake-ups.
+        bench.apply(pod(POD, vec![container("a")], vec![]));
+        bench.sources_ready();
+        bench.pass(Nanos::secs(20));
+        assert!(bench.count(op, "") > 3, "{op:?}");
+        bench.works_again(op, "");
+        bench.pass(Nanos::secs(60));
+        assert!(bench.node.is_recovered(), "{op:?}");
+        assert!(bench.is_running("a"), "{op:?}");
+    }
+}
+
+#[test]
 fn a_node_without_a_record_takes_over_what_it_finds_whatever_comes_first() {
     for named_first in [true, false] {
         let mut bench = Bench::cold(config(4000));
