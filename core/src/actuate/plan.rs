@@ -91,6 +91,10 @@ enum SandboxNeed {
 }
 
 fn sandbox_need(pod: &PodState) -> SandboxNeed {
+    // Two that run: neither is trusted (kubelet-pods §2.1).
+    if pod.old_sandboxes.iter().any(|s| matches!(s.phase, SandboxPhase::Ready)) {
+        return SandboxNeed::New;
+    }
     match &pod.sandbox {
         None => SandboxNeed::New,
         Some(sandbox) => match sandbox.phase {

@@ -12,8 +12,8 @@ use crate::ids::{OpId, PodUid, Source};
 use crate::node::{Look, Recovery};
 use crate::spec::Container;
 use crate::state::{
-    ContainerKind, ContainerState, HookState, Instance, InstancePhase, Lifecycle, PodState, Probes, Retry, Sandbox, SandboxPhase,
-    Shared, TerminationCause, VolumePhase, VolumeState,
+    ContainerKind, ContainerState, HookState, Instance, InstancePhase, Lifecycle, PodState, Probes, Retry,
+    Sandbox, SandboxPhase, Shared, TerminationCause, VolumePhase, VolumeState,
 };
 use crate::time::Nanos;
 use alloc::borrow::Cow;
@@ -432,7 +432,8 @@ fn container_found(r: &mut Recording<'_>, uid: PodUid, seen: &SeenContainer) {
         let known = crate::allocate::commit::definition(&spec, &id.name);
         let known = known.map(|(definition, kind)| (definition.clone(), kind));
         // Of an orphan's containers nothing is known but the name (case 89).
-        let orphan = matches!(&pod.lifecycle, Lifecycle::Terminating(t) if t.cause == TerminationCause::Orphan);
+        let orphan =
+            matches!(&pod.lifecycle, Lifecycle::Terminating(t) if t.cause == TerminationCause::Orphan);
         let bare = || (Arc::new(Container::unknown(id.name.clone())), ContainerKind::Main);
         if let Some((definition, kind)) = known.or_else(|| orphan.then(bare)) {
             let mut container = ContainerState::new(Shared::new(definition.clone()), kind, id.incarnation);

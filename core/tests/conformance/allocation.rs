@@ -346,7 +346,11 @@ fn refused() {
     bench.run();
     let status = bench.status(PodUid(4));
     assert_eq!((status.phase.as_str(), &*status.reason), ("Failed", "OutOfcpu"));
-    assert!(status.message.starts_with("Pod was rejected: Node didn't have enough resource: cpu"), "{}", status.message);
+    assert!(
+        status.message.starts_with("Pod was rejected: Node didn't have enough resource: cpu"),
+        "{}",
+        status.message
+    );
     assert!(bench.node.allocated(PodUid(4)).is_none(), "no allocation");
     assert_eq!(bench.deeds(mark), Vec::<String>::new(), "nothing is done for it");
     assert_eq!(bench.node.charged().get(&ResourceName::Cpu), 3000, "nor charged (B4)");
@@ -443,7 +447,8 @@ fn queue_order() {
         let mut config = config();
         config.node.allocatable = amounts(7000, 16 * GI);
         let mut bench = Bench::booted(config);
-        let level = |p: u128| Pod { uid: uid(p), name: format!("p{p}").into(), ..with_pod_level(p, 1000, GI) };
+        let level =
+            |p: u128| Pod { uid: uid(p), name: format!("p{p}").into(), ..with_pod_level(p, 1000, GI) };
         let plain = |p: u128| Pod { uid: uid(p), name: format!("p{p}").into(), ..one(p, requests(1000, GI)) };
         let first = [
             level(0),

@@ -3,7 +3,9 @@
 
 use nodefold_core::command::Action;
 use nodefold_core::config::{FeatureGates, NodeFacts};
-use nodefold_core::event::{ErrorClass, Exit, OpError, ProbeKind, SeenContainer, SeenMount, SeenSandbox, SeenState};
+use nodefold_core::event::{
+    ErrorClass, Exit, OpError, ProbeKind, SeenContainer, SeenMount, SeenSandbox, SeenState,
+};
 use nodefold_core::ids::{ContainerId, Name, OpId, PodUid, Source, VolumeId};
 use nodefold_core::resources::{QosClass, ResourceList, ResourceName, Resources};
 use nodefold_core::spec::{Container, Deletion, Pod, PodSpec, RestartPolicy};
@@ -150,10 +152,16 @@ impl Host {
     pub fn seen_containers(&self) -> Vec<SeenContainer> {
         self.containers
             .iter()
-            .map(|((pod, id), state)| SeenContainer { pod: *pod, container: id.clone(), state: state.clone() })
+            .map(|((pod, id), state)| SeenContainer {
+                pod: *pod,
+                container: id.clone(),
+                state: state.clone(),
+            })
             .collect()
     }
 }
+
+type Hold = Box<dyn Fn(&Action) -> bool>;
 
 /// See the file's head.
 pub struct Bench {
@@ -170,7 +178,7 @@ pub struct Bench {
     pub stop_codes: BTreeMap<String, i32>,
     inbox: VecDeque<Command>,
     held: Vec<Command>,
-    holds: Vec<Box<dyn Fn(&Action) -> bool>>,
+    holds: Vec<Hold>,
     applied: BTreeMap<PodUid, Pod>,
 }
 
@@ -427,7 +435,8 @@ impl Bench {
 
     /// `verb container` of commands about containers and sandboxes since a mark, as they came.
     pub fn deeds(&self, since: usize) -> Vec<String> {
-        let shown = ["sandbox", "stop-sandbox", "pull", "create", "start", "stop", "kill", "resize", "resize-pod"];
+        let shown =
+            ["sandbox", "stop-sandbox", "pull", "create", "start", "stop", "kill", "resize", "resize-pod"];
         self.log[since..]
             .iter()
             .filter(|c| shown.contains(&c.action.verb()))
@@ -475,7 +484,8 @@ impl Bench {
 
     pub fn row(&self, uid: PodUid, called: &str) -> ContainerStatus {
         let status = self.status(uid);
-        let all = status.init_containers.into_iter().chain(status.containers).chain(status.ephemeral_containers);
+        let all =
+            status.init_containers.into_iter().chain(status.containers).chain(status.ephemeral_containers);
         all.into_iter().find(|c| &*c.name == called).expect("a status of that name")
     }
 

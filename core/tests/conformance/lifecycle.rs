@@ -1,6 +1,7 @@
 //! Cases 84 to 92: a pod's life on the node, from its source's first word to the last.
 
 use crate::kit::*;
+use nodefold_core::Fact;
 use nodefold_core::anomaly::AnomalyKind;
 use nodefold_core::command::Action;
 use nodefold_core::event::{SeenState, UsageOf};
@@ -8,7 +9,6 @@ use nodefold_core::ids::{PodUid, Source, VolumeId};
 use nodefold_core::spec::{Medium, Pod, RestartPolicy, TerminalPhase, Volume, VolumeSource};
 use nodefold_core::state::{Lifecycle, TerminationCause};
 use nodefold_core::time::Nanos;
-use nodefold_core::Fact;
 use std::sync::Arc;
 
 use RestartPolicy::Always;
@@ -207,7 +207,11 @@ fn late_sight_of_a_terminated_pod() {
         }
         bench.sources_ready();
         bench.run();
-        assert_eq!((bench.state(UID).label(), bench.phase(UID)), ("Terminated", "Succeeded"), "absorbing (B2)");
+        assert_eq!(
+            (bench.state(UID).label(), bench.phase(UID)),
+            ("Terminated", "Succeeded"),
+            "absorbing (B2)"
+        );
         assert_eq!(bench.count(0, "release"), 0, "not while something of it may run (S8)");
         assert_eq!(bench.asked(0, &["kill"]).len(), 1, "what runs beside the record is killed (B27)");
         assert_eq!(bench.node.anomalies().counts().get(&AnomalyKind::SurplusContainer), Some(&1));

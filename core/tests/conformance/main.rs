@@ -2,6 +2,7 @@
 //! those that don't apply are listed here with the reason.
 #![allow(clippy::expect_used, clippy::wildcard_enum_match_arm)]
 
+mod action_row;
 mod actions;
 mod allocation;
 mod kit;
@@ -18,9 +19,15 @@ const NOT_APPLICABLE: &[(u32, &str)] = &[(
 
 /// Parts of tested cases that don't apply.
 const NOT_APPLICABLE_IN_PART: &[(u32, &str)] = &[
-    (27, "kubelet_pod_deferred_resize_accepted_total: a metric is a driver's; the one event per resize is tested"),
+    (
+        27,
+        "kubelet_pod_deferred_resize_accepted_total: a metric is a driver's; the one event per resize is tested",
+    ),
     (89, "a `Create` for an orphan: an orphan has no spec and no source, so nothing could ask for one"),
-    (104, "phases Unknown and garbage: status is never read back but for a terminal phase (DESIGN §4 rule 8)"),
+    (
+        104,
+        "phases Unknown and garbage: status is never read back but for a terminal phase (DESIGN §4 rule 8)",
+    ),
 ];
 
 #[test]

@@ -44,7 +44,8 @@ fn played(of_pod: &Pod, fates: &[(&str, Fate)]) -> Bench {
 
 fn phases(policy: RestartPolicy, rows: &[(&[Fate], &str)]) {
     for (fates, phase) in rows {
-        let named: Vec<(String, Fate)> = fates.iter().enumerate().map(|(i, f)| (format!("c{i}"), *f)).collect();
+        let named: Vec<(String, Fate)> =
+            fates.iter().enumerate().map(|(i, f)| (format!("c{i}"), *f)).collect();
         let named: Vec<(&str, Fate)> = named.iter().map(|(n, f)| (n.as_str(), *f)).collect();
         let bench = played(&mains(policy, fates.len()), &named);
         let which = fates.iter().map(|f| match f {

@@ -41,7 +41,7 @@ fn in_place() {
     let mut bench = Bench::with(&before);
     let mark = resized(&mut bench, &before, large.clone());
     assert_eq!(bench.deeds(mark), ["resize-pod", "resize c0"], "grows from outside in");
-    assert_eq!(told_to_runtime(&bench, mark), [large.clone()], "cpu and memory in one call");
+    assert_eq!(told_to_runtime(&bench, mark), std::slice::from_ref(&large), "cpu and memory in one call");
     assert_eq!(bench.condition(UID, ConditionKind::PodResizeInProgress), None);
     let before = of(large, &[]);
     let mut bench = Bench::with(&before);
@@ -91,7 +91,11 @@ fn equivalents() {
             let mark = resized(&mut bench, &before, to.clone());
             assert_eq!(bench.deeds(mark), Vec::<String>::new(), "{from:?} to {to:?}");
             assert_eq!(bench.allocated(UID, "c0"), to);
-            assert_eq!(bench.condition(UID, ConditionKind::PodResizeInProgress), None, "nothing to do is done");
+            assert_eq!(
+                bench.condition(UID, ConditionKind::PodResizeInProgress),
+                None,
+                "nothing to do is done"
+            );
         }
     }
 }
@@ -112,7 +116,11 @@ fn crash_back_off() {
             assert_eq!(&*reason, "CrashLoopBackOff");
             assert_eq!(row.last_state.expect("a last state").exit_code, 1);
             assert_eq!(bench.told(mark, "BackOff"), 1);
-            assert_eq!(bench.node.next_deadline(), Some(ended.after(Nanos::secs(delay))), "to the nanosecond");
+            assert_eq!(
+                bench.node.next_deadline(),
+                Some(ended.after(Nanos::secs(delay))),
+                "to the nanosecond"
+            );
             bench.pass(Nanos::secs(delay));
         }
         assert_eq!(bench.count(mark, "start"), 1, "after {delay} s");

@@ -13,7 +13,9 @@ fn shown(bench: &Bench, called: &str) -> String {
     match bench.row(UID, called).state {
         ContainerState::Waiting { .. } => "Waiting".into(),
         ContainerState::Running { .. } => "Running".into(),
-        ContainerState::Terminated(end) if &*end.reason == "ContainerStatusUnknown" => end.exit_code.to_string(),
+        ContainerState::Terminated(end) if &*end.reason == "ContainerStatusUnknown" => {
+            end.exit_code.to_string()
+        }
         ContainerState::Terminated(end) => format!("exit {}", end.exit_code),
     }
 }
