@@ -472,6 +472,14 @@ impl Bench {
         self.containers.iter().filter(live).count()
     }
 
+    pub fn is_live(&self, id: &ContainerId) -> bool {
+        self.containers.get(&(POD, id.clone())).is_some_and(|(state, _)| !matches!(state, SeenState::Exited(_)))
+    }
+
+    pub fn has_mount(&self, pod: PodUid, volume: &VolumeId) -> bool {
+        self.mounts.contains(&(pod, volume.clone()))
+    }
+
     pub fn mount_count(&self) -> usize {
         self.mounts.len()
     }
