@@ -2,11 +2,11 @@
 //! command, and once nothing fails any more everything comes to rest with the host as the record has it.
 
 use crate::bench::{Bench, Op, failure, kind};
-use crate::generate::{containers, volumes};
+use crate::generate::{NAMES, VOLUMES, volumes};
 use crate::kit::*;
 use nodefold_core::command::Action;
 use nodefold_core::event::ErrorClass;
-use nodefold_core::spec::{Container, Volume};
+use nodefold_core::spec::{Container, RestartPolicy, Volume};
 use nodefold_core::state::VolumePhase;
 use nodefold_core::time::Nanos;
 use proptest::prelude::*;
@@ -19,6 +19,8 @@ enum Step {
     Change(Vec<Container>, Vec<Volume>),
     /// A command is answered: done; or failed, having been done or not.
     Answer(usize, Option<(ErrorClass, bool)>),
+    /// The oldest commands are answered: done.
+    AnswerMany(usize),
     /// A container ends by itself.
     Exit(usize, i32),
     /// An object gets new content.
@@ -29,6 +31,21 @@ enum Step {
     Restart(u32),
     /// The host reboots.
     Reboot,
+}
+
+/// Containers that mostly may be restarted for their mounts, and mostly fit.
+fn containers() -> impl Strategy<Value = Container> {
+    let mounts = prop::sample::subsequence(VOLUMES.to_vec(), 0..=2);
+    let cpu = prop_oneof![9 => 0..900u64, 1 => Just(5000u64)];
+    let rare = || prop::bool::weighted(0.15);
+    (prop::sample::select(NAMES.to_vec()), mounts, (rare(), rare(), rare(), rare()), cpu).prop_map(
+        |(name, mounts, (stays, new_image, once, hooks), cpu)| {
+            let made = if stays { user(name, &mounts) } else { swapper(name, &mounts) };
+            let restart_policy = once.then_some(RestartPolicy::Never);
+            let image = if new_image { "image:2".into() } else { "image:1".into() };
+            with_cpu(cpu, Container { image, restart_policy, pre_stop: hooks, post_start: hooks, ..made })
+        },
+    )
 }
 
 fn steps() -> impl Strategy<Value = Step> {
@@ -42,7 +59,8 @@ fn steps() -> impl Strategy<Value = Step> {
     let lists = (prop::collection::vec(containers(), 0..4), prop::collection::vec(volumes(), 0..4));
     prop_oneof![
         5 => lists.prop_map(|(containers, volumes)| Step::Change(containers, volumes)),
-        12 => (0..20usize, outcome).prop_map(|(which, outcome)| Step::Answer(which, outcome)),
+        6 => (0..20usize, outcome).prop_map(|(which, outcome)| Step::Answer(which, outcome)),
+        6 => (1..30usize).prop_map(Step::AnswerMany),
         2 => (0..4usize, 0..2i32).prop_map(|(which, code)| Step::Exit(which, code)),
         1 => (0..5u128).prop_map(Step::Object),
         4 => (0..60_000u64).prop_map(Step::Pass),
@@ -73,6 +91,11 @@ fn play(steps: &[Step]) -> Bench {
                 }
             }),
             Step::Answer(which, outcome) => answer(&mut bench, *which, *outcome),
+            Step::AnswerMany(count) => {
+                for _ in 0..*count {
+                    answer(&mut bench, 0, None);
+                }
+            }
             Step::Exit(which, code) => {
                 let live = bench.node.instances(POD);
                 let running: Vec<_> = live.iter().filter(|(_, s)| matches!(*s, "Running" | "Stopping")).collect();
@@ -128,6 +151,10 @@ fn answer(bench: &mut Bench, which: usize, outcome: Option<(ErrorClass, bool)>) 
             if done && !matches!(kind(&command).0, Op::Stop | Op::Kill | Op::StopSandbox) {
                 let _lost = bench.do_unanswered(&command);
             }
+            if let (Action::StartContainer { container }, ErrorClass::Final) = (&command.action, class) {
+                // The runtime shows what can't be started as exited.
+                bench.end_on_host(container);
+            }
             bench.fact(failure(&command, error(class, "no")));
         }
     }
@@ -138,7 +165,7 @@ proptest! {
         ..ProptestConfig::default() })]
 
     #[test]
-    fn an_honest_world_keeps_the_invariants_and_comes_to_rest(steps in prop::collection::vec(steps(), 1..80)) {
+    fn an_honest_world_keeps_the_invariants_and_comes_to_rest(steps in prop::collection::vec(steps(), 1..120)) {
         let mut bench = play(&steps);
         bench.manual = false;
         while !bench.held.is_empty() {

@@ -432,6 +432,13 @@ impl Bench {
                 let missing = mounts.iter().find(|m| !self.mounts.contains(&(pod, m.volume.clone())));
                 assert!(missing.is_none(), "S2: create of {container} without {missing:?}");
             }
+            Action::StartContainer { container } => {
+                let Some((_, leases)) = self.containers.get(&(pod, container.clone())) else { return };
+                let record = self.node.pod(pod).expect("a pod that is commanded is known");
+                let allocated = |id: &&VolumeId| record.volumes.iter().any(|v| v.id == **id && v.is_ready());
+                let wrong = leases.iter().find(|id| !allocated(id));
+                assert!(wrong.is_none(), "S2: start of {container} with {wrong:?}, which is not what is allocated");
+            }
             _ => {}
         }
     }
@@ -470,6 +477,11 @@ impl Bench {
             &*id.name == name && !matches!(state, SeenState::Exited(_))
         };
         self.containers.iter().filter(live).count()
+    }
+
+    pub fn end_on_host(&mut self, id: &ContainerId) {
+        let exited = SeenState::Exited(exit(128, self.now));
+        self.containers.insert((POD, id.clone()), (exited, Vec::new()));
     }
 
     pub fn is_live(&self, id: &ContainerId) -> bool {
