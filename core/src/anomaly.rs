@@ -14,6 +14,8 @@ const KEPT: usize = 32;
 pub enum AnomalyKind {
     /// An event was older than the one before it.
     ClockWentBack,
+    /// An event lay so far in the future that its time was cut.
+    AbsurdTime,
     /// An event about a pod nobody knows.
     UnknownPod,
     /// A completion of an operation that is not in flight (an older epoch, a gone instance, a second completion).

@@ -26,6 +26,9 @@ use alloc::vec::Vec;
 #[cfg_attr(feature = "rkyv", rkyv(derive(PartialEq, Eq, PartialOrd, Ord)))]
 pub struct Digest(pub u128);
 
+/// The year 2262, in which nanoseconds since 1970 no longer fit 63 bits.
+const LATEST: Time = Time(u64::MAX / 2);
+
 /// A Kubernetes node's decisions, as a fold over its facts. See the crate's front page.
 #[derive(Clone)]
 pub struct Node {
@@ -112,9 +115,13 @@ impl State {
     pub(crate) fn sources_ready(&self) -> bool {
         self.config.sources.iter().all(|s| self.sources_ready.contains(s))
     }
+    /// The host was looked at in this epoch: its mounts, and all that its runtime has.
+    pub(crate) fn host_seen(&self) -> bool {
+        self.recovery.mounts.seen && self.recovery.runtime.seen
+    }
     /// Undoing is allowed: nothing that matters is unknown (I1, DESIGN §3 "Restart").
     pub(crate) fn may_undo(&self) -> bool {
-        self.sources_ready() && self.recovery.mounts.seen && self.recovery.runtime.seen
+        self.sources_ready() && self.host_seen()
     }
     /// Notes an anomaly.
     pub(crate) fn anomaly(&mut self, kind: AnomalyKind, pod: Option<PodUid>, detail: Name) {
@@ -172,7 +179,14 @@ impl Node {
             let detail = text(format_args!("{} ns", self.state.now.since(event.at).0));
             self.state.anomaly(AnomalyKind::ClockWentBack, None, detail);
         }
-        let now = event.at.max(self.state.now);
+        // Beyond that no delay could be added, and a timer would be due for ever.
+        let at = if event.at > LATEST {
+            self.state.anomaly(AnomalyKind::AbsurdTime, None, text(format_args!("{} ns", event.at.0)));
+            LATEST
+        } else {
+            event.at
+        };
+        let now = at.max(self.state.now);
         let is_start = matches!(event.fact, Fact::AgentStarted { .. });
         if !is_start {
             self.fire_timers(now, out);
@@ -197,6 +211,7 @@ impl Node {
     }
 
     fn fire_timers(&mut self, until: Time, out: &mut Commands) {
+        let mut retried = false;
         while let Some(&(at, uid, why)) = self.state.wakes.first() {
             if at > until {
                 break;
@@ -206,6 +221,15 @@ impl Node {
             let mut touched = Touched::default();
             if uid == PodUid(0) {
                 self.state.allocator_wake = None;
+                if why == Why::AllocationRetry
+                    && self.state.host_seen()
+                    && core::mem::replace(&mut retried, true)
+                {
+                    // A long sleep is one retry: between two of them nothing happened that has no wake-up of its own.
+                    let next = until.after(self.state.config.timing.allocation_retry);
+                    self.state.wake_allocator(next, why);
+                    continue;
+                }
                 allocate::retry_queue(&mut self.state, why, &mut touched, out);
             } else {
                 if let Some(pod) = self.state.pod_mut(uid) {
@@ -259,7 +283,11 @@ impl Node {
                 let now = state.now;
                 state.wake_allocator(now, Why::CapacityFreed);
             }
-            observe::forget_if_over(state, uid, out);
+            observe::unsubscribe(state, uid);
+            for woken in observe::forget_if_over(state, uid, out) {
+                self.cache.dirty.insert(woken);
+                self.cache.reported.insert(woken);
+            }
         }
     }
 

@@ -262,6 +262,17 @@ pub(super) fn running_row(pod: &PodState, container: &ContainerState) -> Running
     RunningRow::Keep
 }
 
+/// Why a container that was made and not started is to be made anew, if it is.
+pub(super) fn outdated(pod: &PodState, container: &ContainerState) -> Option<Rule> {
+    let instance = container.instance.as_ref()?;
+    match mount_change(pod, container) {
+        MountChange::Wait | MountChange::Ready => Some(Rule::MountsChanged),
+        MountChange::Same if !mounts_ready(pod, container) => Some(Rule::MountsChanged),
+        MountChange::Same if instance.spec.image != container.spec.image => Some(Rule::DefinitionChanged),
+        MountChange::Same => None,
+    }
+}
+
 enum MountChange {
     Same,
     Ready,
@@ -278,16 +289,56 @@ fn mount_change(pod: &PodState, container: &ContainerState) -> MountChange {
     if same {
         return MountChange::Same;
     }
-    let ready = container.spec.mounts.iter().all(|m| pod.volume(&m.name).is_some_and(|v| v.is_ready()));
-    // To wait for a volume whose name this very container still holds would be to wait for itself (DESIGN §4 rule 4).
-    let holds_the_former = container.spec.mounts.iter().any(|m| {
-        let waits = pod.volume(&m.name).is_some_and(|v| !v.is_ready());
-        let former = |v: &crate::state::VolumeState| {
-            v.removed.is_some() && v.id.name == m.name && instance.holds(&v.id)
-        };
-        waits && pod.volumes.iter().any(former)
-    });
-    if ready || holds_the_former { MountChange::Ready } else { MountChange::Wait }
+    if mounts_ready(pod, container) || waits_for_itself(pod, container) {
+        MountChange::Ready
+    } else {
+        MountChange::Wait
+    }
+}
+
+/// Every volume that it is allocated to mount is on the host.
+fn mounts_ready(pod: &PodState, container: &ContainerState) -> bool {
+    container.spec.mounts.iter().all(|m| pod.volume(&m.name).is_some_and(|v| v.is_ready()))
+}
+
+/// It waits for a volume whose name it still holds itself, or whose name is held by one that waits for it in turn: to wait
+/// on would be to wait for itself (DESIGN §4 rule 4).
+fn waits_for_itself(pod: &PodState, me: &ContainerState) -> bool {
+    let mut reached: Vec<&ContainerState> = Vec::new();
+    let mut waiting = alloc::vec![me];
+    while let Some(one) = waiting.pop() {
+        for holder in holders_of_former(pod, one) {
+            if core::ptr::eq(holder, me) {
+                return true;
+            }
+            // One that is stopping, or about to be, lets go by itself.
+            let stuck = holder.removed.is_none()
+                && holder.kind != ContainerKind::Ephemeral
+                && holder.instance.as_ref().is_some_and(|i| i.stop.is_none())
+                && !mounts_ready(pod, holder);
+            if stuck && !reached.iter().any(|r| core::ptr::eq(*r, holder)) {
+                reached.push(holder);
+                waiting.push(holder);
+            }
+        }
+    }
+    false
+}
+
+/// Containers that hold a former life of a volume that this one waits for.
+fn holders_of_former<'a>(
+    pod: &'a PodState,
+    container: &'a ContainerState,
+) -> impl Iterator<Item = &'a ContainerState> {
+    let waits_for = |name: &crate::ids::Name| {
+        container.spec.mounts.iter().any(|m| m.name == *name)
+            && pod.volume(name).is_some_and(|v| !v.is_ready())
+    };
+    let former: Vec<&crate::ids::VolumeId> =
+        pod.volumes.iter().filter(|v| v.removed.is_some() && waits_for(&v.id.name)).map(|v| &v.id).collect();
+    pod.containers
+        .iter()
+        .filter(move |c| c.instance.as_ref().is_some_and(|i| former.iter().any(|id| i.holds(id))))
 }
 
 /// A mount with the life of the volume that it means now.

@@ -1,7 +1,7 @@
 //! Starting a container: back-off, room, sandbox, volumes, image, create, start, in this order, each awaited by a
 //! fact. Nothing here blocks anybody else.
 
-use super::{full_name, plan};
+use super::{full_name, plan, stop};
 use crate::allocate::{charge, has_leftovers, pod_requests};
 use crate::command::{Action, MountedVolume, Rule, Subject};
 use crate::context::{Context, Why, text};
@@ -17,7 +17,11 @@ pub(crate) const PULL_ERROR: &str = "ErrImagePull";
 pub(super) fn advance(pod: &mut PodState, i: usize, rule: Rule, ctx: &mut Context<'_>) {
     match &pod.containers[i].instance {
         Some(instance) if matches!(instance.phase, InstancePhase::Created) && instance.stop.is_none() => {
-            return start(pod, i, rule, ctx);
+            // S2, S3: one that was made as is no longer allocated, or whose volume was lost meanwhile, never starts.
+            return match plan::outdated(pod, &pod.containers[i]) {
+                Some(why) => stop::begin(pod, i, why, ctx),
+                None => start(pod, i, rule, ctx),
+            };
         }
         Some(_) => return,
         None => {}
@@ -30,6 +34,9 @@ pub(super) fn advance(pod: &mut PodState, i: usize, rule: Rule, ctx: &mut Contex
         return;
     }
     let Some(sandbox) = pod.ready_sandbox() else { return };
+    if !names_exist(pod, i) {
+        return;
+    }
     let Some(mounts) = ready_mounts(pod, i) else { return };
     if pod.containers[i].image_id.is_none() {
         return pull(pod, i, rule, ctx);
@@ -75,6 +82,21 @@ fn has_room(pod: &PodState, i: usize) -> bool {
     held.add(&pod.containers[i].spec.resources.requests);
     let fits = |(name, _): &(crate::resources::ResourceName, u64)| held.get(name) <= limit.get(name);
     pod.containers[i].spec.resources.requests.iter().all(fits)
+}
+
+/// Every mount names a volume of the pod. A wait that nothing would end is shown with its reason (L5, kubelet-volumes
+/// case 57).
+fn names_exist(pod: &mut PodState, i: usize) -> bool {
+    let container = &pod.containers[i];
+    let Some(missing) = container.spec.mounts.iter().find(|m| pod.volume(&m.name).is_none()) else {
+        return true;
+    };
+    let message = text(format_args!(
+        "cannot find volume \"{}\" to mount into container \"{}\"",
+        missing.name, container.name
+    ));
+    pod.containers[i].start_failure = Some(("CreateContainerConfigError".into(), message));
+    false
 }
 
 /// The mounts, if exactly the volumes that the container mounts are ready (DESIGN §4 rule 5). Until the pod has been

@@ -13,7 +13,7 @@ use crate::context::{Touched, Why, text};
 use crate::ids::{Name, PodUid, Source};
 use crate::node::State;
 use crate::observe::{Recording, look_again};
-use crate::state::{InProgress, Lifecycle, Pending, PendingKind, PodState, Shared};
+use crate::state::{InProgress, Lifecycle, Pending, PendingKind, PodState, Shared, TerminationCause};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use transaction::Verdict;
@@ -77,7 +77,7 @@ pub(crate) fn retry_queue(state: &mut State, why: Why, touched: &mut Touched, ou
 /// A pod that was not admitted yet.
 fn consider(state: &mut State, uid: PodUid, out: &mut Commands) {
     // What the host holds of it may be taken over only before admission (DESIGN §3 "Restart"; both looks touch it again).
-    if !(state.recovery.runtime.seen && state.recovery.mounts.seen) {
+    if !state.host_seen() {
         return;
     }
     let Some(pod) = state.pods.get(&uid) else { return };
@@ -101,8 +101,15 @@ fn consider(state: &mut State, uid: PodUid, out: &mut Commands) {
             let message = text(format_args!("Pod was rejected: {}", refusal.message));
             crate::observe::fail_with(pod, &refusal.reason, message.clone());
             pod.start_time = Some(now.whole_seconds());
-            pod.lifecycle = Lifecycle::Terminated;
-            moved(out, uid, "Waiting", "Terminated");
+            if pod.has_instances() || pod.sandbox.is_some() {
+                // It was found running: it is stopped first, like anybody (S8).
+                let deadline = now.after(pod.termination_grace().max(crate::time::Nanos::secs(1)));
+                crate::observe::terminate(pod, TerminationCause::Rejected, now, deadline);
+            } else {
+                pod.lifecycle = Lifecycle::Terminated;
+            }
+            let label = pod.label();
+            moved(out, uid, "Waiting", label);
             tell(state, out, uid, true, &refusal.reason, message);
         }
     }
@@ -279,6 +286,18 @@ pub fn pod_requests(spec: &crate::spec::PodSpec) -> crate::resources::ResourceLi
     }
     running.add(&spec.overhead);
     running
+}
+
+/// What all of a pod together may use at most: its own limit, else the sum where every main container has one.
+/// Saturates, since a manifest may ask for anything.
+pub(crate) fn limit_of_all(
+    spec: &crate::spec::PodSpec,
+    name: &crate::resources::ResourceName,
+) -> Option<u64> {
+    let of_pod = spec.resources.as_ref().and_then(|r| r.limits.given(name));
+    let add =
+        |sum: u64, c: &Arc<crate::spec::Container>| Some(sum.saturating_add(c.resources.limits.given(name)?));
+    of_pod.or_else(|| spec.containers.iter().try_fold(0, add))
 }
 
 /// Whether the pod has containers that may run though the allocation no longer has them.

@@ -1,12 +1,12 @@
 //! One pod's transaction: may its desired spec, as a whole, become its allocation? (DESIGN §4 rules 1 and 4)
 
-use super::{admit, charge, pod_requests};
+use super::{admit, charge, limit_of_all, pod_requests};
 use crate::context::text;
 use crate::ids::{Name, Source};
 use crate::node::State;
-use crate::resources::{QosClass, ResourceName, Resources};
-use crate::spec::{Container, PodSpec, Volume, VolumeMount};
-use crate::state::{PodState, Shared};
+use crate::resources::{QosClass, ResourceName, Resources, bytes};
+use crate::spec::{Container, Medium, PodSpec, Volume, VolumeMount, VolumeSource};
+use crate::state::{ContainerKind, PodState, Shared};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -83,6 +83,12 @@ fn never(state: &State, pod: &PodState, before: &PodSpec, after: &PodSpec) -> Op
     if let Some(message) = dangling_mount(after) {
         return Some(message);
     }
+    if let Some(message) = held_by_ephemeral(pod, after) {
+        return Some(message);
+    }
+    if let Some(message) = beyond_memory_limit(before, after) {
+        return Some(message);
+    }
     if !resources {
         return None;
     }
@@ -121,6 +127,41 @@ fn needs_restart_that_is_not_allowed(before: &PodSpec, after: &PodSpec) -> Optio
             text(format_args!(
                 "container \"{}\" would need a restart to change its volume mounts, which its dynamicVolumePolicy does not allow",
                 old.name
+            ))
+        })
+    })
+}
+
+/// A volume that gets another source while an ephemeral container holds it: that can't be restarted and may never exit,
+/// so the new life would wait for ever (rule 4; kubelet-volumes §6.23).
+fn held_by_ephemeral(pod: &PodState, after: &PodSpec) -> Option<Name> {
+    let ephemeral = pod.containers.iter().filter(|c| c.kind == ContainerKind::Ephemeral);
+    ephemeral.filter_map(|c| c.instance.as_ref().map(|i| (&c.name, i))).find_map(|(name, instance)| {
+        let held = pod.volumes.iter().find(|v| {
+            let replaced =
+                |old: &Volume| after.volume(&old.name).is_some_and(|new| !is_same_volume(old, new));
+            instance.holds(&v.id) && v.spec.as_ref().is_some_and(|old| replaced(old))
+        })?;
+        Some(text(format_args!(
+            "ephemeral container \"{name}\" mounts volume \"{}\", which can't be replaced while it runs",
+            held.id.name
+        )))
+    })
+}
+
+/// A memory volume that is added with more than all of the pod may use (kubelet-volumes §6.25). What fits otherwise is
+/// the kernel's to enforce.
+fn beyond_memory_limit(before: &PodSpec, after: &PodSpec) -> Option<Name> {
+    let limit = limit_of_all(after, &ResourceName::Memory)?;
+    after.volumes.iter().filter(|v| !same_volume(before, after, &v.name)).find_map(|volume| {
+        let VolumeSource::EmptyDir { medium: Medium::Memory, size_limit: Some(size) } = volume.source else {
+            return None;
+        };
+        (size > limit).then(|| {
+            let (size, limit) = (bytes(size), bytes(limit));
+            text(format_args!(
+                "memory-backed volume \"{}\" has sizeLimit {size}, more than the pod's memory limit {limit}",
+                volume.name
             ))
         })
     })

@@ -17,7 +17,7 @@ use crate::state::PodState;
 
 pub(crate) use container::end_instance;
 pub(crate) use recovery::look_again;
-pub(crate) use spec::{fail_with, forget_if_over, terminate};
+pub(crate) use spec::{fail_with, forget_if_over, terminate, unsubscribe};
 
 /// One fact being recorded.
 pub(crate) struct Recording<'a> {

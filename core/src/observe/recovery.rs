@@ -16,6 +16,7 @@ use crate::state::{
     Sandbox, SandboxPhase, Shared, TerminationCause, VolumePhase, VolumeState,
 };
 use crate::time::Nanos;
+use alloc::borrow::Cow;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -186,11 +187,31 @@ pub(super) fn claim(r: &mut Recording<'_>, uid: PodUid) {
     }
 }
 
+/// No life has a number beyond this one: nothing was ever made two thousand million times.
+const MAX_PLAUSIBLE: u32 = u32::MAX / 2;
+
+/// Leaves out what is listed with absurd numbers, and says so: to go on counting from them would be to run out of ids.
+fn plausible<'a, T: Clone>(
+    r: &mut Recording<'_>,
+    list: &'a [T],
+    numbers: impl Fn(&T) -> (PodUid, [u32; 2]),
+) -> Cow<'a, [T]> {
+    let absurd = |seen: &T| numbers(seen).1.iter().any(|n| *n > MAX_PLAUSIBLE);
+    if !list.iter().any(absurd) {
+        return Cow::Borrowed(list);
+    }
+    for seen in list.iter().filter(|seen| absurd(seen)) {
+        r.unknown_instance(numbers(seen).0, "something with an absurd number was listed".into());
+    }
+    Cow::Owned(list.iter().filter(|seen| !absurd(seen)).cloned().collect())
+}
+
 pub(super) fn mounts_observed(r: &mut Recording<'_>, op: OpId, mounts: &[SeenMount]) {
     if r.state.recovery.mounts.asked != Some(op) {
         return r.stale(PodUid(0), op);
     }
     r.state.recovery.mounts = Look { asked: None, seen: true, retry: Retry::default() };
+    let mounts = &*plausible(r, mounts, |m| (m.pod, [m.volume.generation, 0]));
     let all: Vec<PodUid> = r.state.pods.keys().copied().collect();
     let epoch = r.state.epoch;
     for uid in all {
@@ -200,6 +221,11 @@ pub(super) fn mounts_observed(r: &mut Recording<'_>, op: OpId, mounts: &[SeenMou
         }
         for volume in &mut pod.volumes {
             let there = mounts.iter().any(|m| m.pod == uid && m.volume == volume.id);
+            // The host is right about what it holds, whatever the record says was tried (I2).
+            if there && matches!(volume.phase, VolumePhase::Pending) {
+                volume.phase = VolumePhase::Uncertain;
+                volume.reconstructed = true;
+            }
             // Lost, as an observation says: the one way back to Pending (S10). A removed one is torn down all the
             // same, for remains (D8).
             if !there && volume.removed.is_none() {
@@ -253,9 +279,9 @@ pub(super) fn runtime_observed(
     sandboxes: &[SeenSandbox],
     containers: &[SeenContainer],
 ) {
+    let sandboxes = &*plausible(r, sandboxes, |s| (s.pod, [s.attempt, 0]));
+    let containers = &*plausible(r, containers, |c| (c.pod, [c.container.incarnation, c.container.attempt]));
     let only = r.state.observations.remove(&op);
-    let timing = &r.state.config.timing;
-    let (initial, max) = (timing.retry_backoff_initial, timing.retry_backoff_max);
     match only {
         Some(uid) => {
             let (now, timing) = (r.state.now, r.state.config.timing.clone());
@@ -274,10 +300,11 @@ pub(super) fn runtime_observed(
             if complete {
                 r.state.recovery.runtime = Look { asked: None, seen: true, retry: Retry::default() };
             } else {
-                // What it shows is true; what it doesn't show is not known. Look again, after a while.
+                // What it shows is true; what it doesn't show is not known. Look again, but not in a busy loop (L4).
+                let (now, timing) = (r.state.now, r.state.config.timing.clone());
                 let look = &mut r.state.recovery.runtime;
                 look.asked = None;
-                look.retry.fail(r.state.now, initial, max);
+                look.retry.fail(now, timing.retry_backoff_initial, timing.retry_backoff_max);
                 if let Some(at) = look.retry.until {
                     r.state.wake_allocator(at, Why::ObserveRetry);
                 }
@@ -561,19 +588,21 @@ pub(super) fn observe_failed(r: &mut Recording<'_>, op: OpId, error: &OpError) {
     );
 }
 
-/// Looks again at what could not be seen, once its back-off is over; until then, books the moment.
+/// Looks again at what could not be seen, once its back-off is over. A look that is not due yet is booked anew, since the
+/// wake-up that led here took the place of its own.
 pub(crate) fn look_again(r: &mut Recording<'_>) {
     let now = r.state.now;
-    for action in [Action::ObserveMounts, Action::ObserveRuntime] {
-        let mounts = matches!(action, Action::ObserveMounts);
-        let look = if mounts { &r.state.recovery.mounts } else { &r.state.recovery.runtime };
-        let Some(at) = look.retry.until.filter(|_| !look.seen && look.asked.is_none()) else { continue };
-        if at > now {
-            r.state.wake_allocator(at, Why::ObserveRetry);
-            continue;
-        }
-        let op = r.look(action);
-        let look = if mounts { &mut r.state.recovery.mounts } else { &mut r.state.recovery.runtime };
-        look.asked = Some(op);
+    let wanted = |look: &Look| look.retry.until.filter(|_| !look.seen && look.asked.is_none());
+    let (mounts, runtime) = (wanted(&r.state.recovery.mounts), wanted(&r.state.recovery.runtime));
+    for at in [mounts, runtime].into_iter().flatten().filter(|at| *at > now) {
+        r.state.wake_allocator(at, Why::ObserveRetry);
+    }
+    if mounts.is_some_and(|at| at <= now) {
+        let op = r.look(Action::ObserveMounts);
+        r.state.recovery.mounts.asked = Some(op);
+    }
+    if runtime.is_some_and(|at| at <= now) {
+        let op = r.look(Action::ObserveRuntime);
+        r.state.recovery.runtime.asked = Some(op);
     }
 }

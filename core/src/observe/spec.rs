@@ -11,6 +11,7 @@ use crate::spec::{Deletion, Pod, TerminalPhase};
 use crate::state::{Lifecycle, PodState, Shared, Termination, TerminationCause};
 use crate::time::{Nanos, Time};
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 
 /// The kubelet's floor for a pod's grace (case 92).
 const MINIMUM_POD_GRACE: Nanos = Nanos::secs(1);
@@ -28,10 +29,17 @@ pub(super) fn pod_applied(r: &mut Recording<'_>, pod: &Arc<Pod>) {
         known.applied_in = epoch;
         if known.object_gone {
             // Case 85, B6: wanted again while ending; honoured once this life is over.
+            let before = known.again.take();
             known.again = pod.deletion.is_none().then(|| Shared::new(pod.clone()));
+            for volume in before.iter().flat_map(|p| &p.spec.volumes).chain(&pod.spec.volumes) {
+                known.let_go_of(volume);
+            }
             return;
         }
-        known.pod = Shared::new(pod.clone());
+        let before = core::mem::replace(&mut known.pod, Shared::new(pod.clone()));
+        if before.spec.volumes != pod.spec.volumes {
+            before.spec.volumes.iter().for_each(|volume| known.let_go_of(volume));
+        }
         known.content_changed = true;
         if let Some(deletion) = pod.deletion {
             delete(known, deletion, now);
@@ -64,13 +72,34 @@ pub(super) fn insert(r: &mut Recording<'_>, pod: PodState) {
     super::recovery::claim(r, uid);
 }
 
-/// Books the pod as a user of every object that its desired volumes show. It stays one until it is forgotten, so that
-/// a retained volume's object is known for as long as it matters (kubelet-volumes I13).
+/// Books the pod as a user of every object that its desired volumes show. It stays one for as long as anything of it shows
+/// the object, a retained volume included (kubelet-volumes I13).
 fn subscribe(state: &mut State, uid: PodUid, pod: &Pod) {
     for volume in &pod.spec.volumes {
         for source in volume.source.objects() {
             state.objects.entry(source.object.clone()).or_default().users.insert(uid);
         }
+    }
+}
+
+/// Gives up objects that nothing of the pod shows any more. What nobody shows is not remembered: its next user mounts
+/// the newest content, and is told of every change after that.
+pub(crate) fn unsubscribe(state: &mut State, uid: PodUid) {
+    let Some(pod) = state.pods.get(&uid).filter(|p| !p.let_go.is_empty()) else { return };
+    let gone: Vec<ObjectRef> = pod.let_go.iter().filter(|o| !pod.refers_to(o)).cloned().collect();
+    if let Some(pod) = state.pod_mut(uid) {
+        pod.let_go.clear();
+    }
+    for object in gone {
+        give_up(state, uid, &object);
+    }
+}
+
+fn give_up(state: &mut State, uid: PodUid, object: &ObjectRef) {
+    let Some(record) = state.objects.get_mut(object) else { return };
+    record.users.remove(&uid);
+    if record.users.is_empty() {
+        state.objects.remove(object);
     }
 }
 
@@ -105,7 +134,9 @@ pub(super) fn pod_removed(r: &mut Recording<'_>, uid: PodUid) {
 /// The object vanished: force-deleted (grace 1, kubelet-pods §3.6), its file removed (its own grace), or released.
 pub(super) fn object_gone(pod: &mut PodState, now: Time) {
     pod.object_gone = true;
-    pod.again = None;
+    if let Some(again) = pod.again.take() {
+        again.spec.volumes.iter().for_each(|volume| pod.let_go_of(volume));
+    }
     pod.releasing = None;
     let grace = match pod.pod.source {
         Source::Api => MINIMUM_POD_GRACE,
@@ -121,7 +152,7 @@ pub(super) fn object_changed(r: &mut Recording<'_>, object: &ObjectRef, version:
     for uid in &record.users {
         r.touched.add(*uid);
     }
-    let users: alloc::vec::Vec<PodUid> = record.users.iter().copied().collect();
+    let users: Vec<PodUid> = record.users.iter().copied().collect();
     if version.is_none() && record.users.is_empty() {
         r.state.objects.remove(object);
         return;
@@ -150,7 +181,7 @@ pub(super) fn node_changed(r: &mut Recording<'_>, node: &NodeFacts) {
     }
     r.state.config.node = node.clone();
     // Gates and allocatable change what may be allocated and what is shown; both are rare.
-    let all: alloc::vec::Vec<PodUid> = r.state.pods.keys().copied().collect();
+    let all: Vec<PodUid> = r.state.pods.keys().copied().collect();
     for uid in all {
         r.touched.add(uid);
         if let Some(pod) = r.state.pod_mut(uid)
@@ -218,8 +249,9 @@ pub(super) fn release_failed(r: &mut Recording<'_>, op: OpId, uid: PodUid) {
 }
 
 /// Forgets a pod of which nothing is left anywhere, and begins its next life if one was asked for meanwhile (B6).
-pub(crate) fn forget_if_over(state: &mut State, uid: PodUid, out: &mut Commands) {
-    let Some(pod) = state.pods.get(&uid) else { return };
+/// Returns the pods whose wake-up that moved.
+pub(crate) fn forget_if_over(state: &mut State, uid: PodUid, out: &mut Commands) -> Vec<PodUid> {
+    let Some(pod) = state.pods.get(&uid) else { return Vec::new() };
     let host_known = pod.born == state.epoch || (state.recovery.runtime.seen && state.recovery.mounts.seen);
     let over = pod.object_gone
         && pod.is_terminated()
@@ -230,7 +262,7 @@ pub(crate) fn forget_if_over(state: &mut State, uid: PodUid, out: &mut Commands)
         && pod.old_sandboxes.is_empty()
         && pod.containers.iter().all(|c| c.dead.is_empty());
     if !over {
-        return;
+        return Vec::new();
     }
     let pod = pod.clone();
     state.pods.remove(&uid);
@@ -246,10 +278,9 @@ pub(crate) fn forget_if_over(state: &mut State, uid: PodUid, out: &mut Commands)
             state.names.remove(&name);
         }
     }
-    state.objects.retain(|_, object| {
-        object.users.remove(&uid);
-        !object.users.is_empty() || object.version.is_some()
-    });
+    for shown in pod.pod.spec.volumes.iter().flat_map(|v| v.source.objects()) {
+        give_up(state, uid, &shown.object);
+    }
     out.transitions.push(Transition {
         pod: uid,
         subject: Subject::Pod,
@@ -257,9 +288,9 @@ pub(crate) fn forget_if_over(state: &mut State, uid: PodUid, out: &mut Commands)
         to: "".into(),
     });
     // Whoever waited for the name, or for its own next life, is looked at next.
-    let waiting = state.names.get(&name).cloned().unwrap_or_default();
-    for other in waiting {
-        wake_now(state, other);
+    let mut woken = state.names.get(&name).cloned().unwrap_or_default();
+    for other in &woken {
+        wake_now(state, *other);
     }
     if let Some(again) = &pod.again {
         let mut next = PodState::new(again.clone(), state.events, state.epoch);
@@ -279,7 +310,9 @@ pub(crate) fn forget_if_over(state: &mut State, uid: PodUid, out: &mut Commands)
         });
         state.pods.insert(uid, Arc::new(next));
         wake_now(state, uid);
+        woken.push(uid);
     }
+    woken
 }
 
 /// Books a wake-up of the pod at once.

@@ -68,7 +68,11 @@ pub(super) fn unmounted(r: &mut Recording<'_>, op: OpId, uid: PodUid, id: &Volum
         return r.stale(uid, op);
     }
     // Only now is it gone: the record was its undo data (kubelet-volumes I7).
-    pod.volumes.retain(|v| v.id != *id);
+    for gone in pod.volumes.extract_if(.., |v| v.id == *id).collect::<alloc::vec::Vec<_>>() {
+        if let Some(spec) = &gone.spec {
+            pod.let_go_of(spec);
+        }
+    }
     pod.generation_floor = pod.generation_floor.max(id.generation + 1);
     r.moved(uid, Subject::Volume(id.clone()), "Unmounting", "");
 }

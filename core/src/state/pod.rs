@@ -5,9 +5,9 @@ use super::retry::Retry;
 use super::sandbox::Sandbox;
 use super::shared::Shared;
 use super::volume::VolumeState;
-use crate::ids::{ContainerId, Epoch, EventSeq, Name, OpId, VolumeId};
+use crate::ids::{ContainerId, Epoch, EventSeq, Name, ObjectRef, OpId, VolumeId};
 use crate::resources::{ResourceList, Resources};
-use crate::spec::{Pod, PodSpec, TerminalPhase};
+use crate::spec::{Pod, PodSpec, TerminalPhase, Volume};
 use crate::status::PodStatus;
 use crate::time::{Nanos, Time};
 use alloc::sync::Arc;
@@ -66,6 +66,8 @@ pub struct PodState {
     pub generation_floor: u32,
     /// An object or the metadata that volumes show may have changed: what each shows is compared anew.
     pub content_changed: bool,
+    /// Objects of volumes that went, to be given up unless something else of the pod shows them. Empty between events.
+    pub let_go: Vec<ObjectRef>,
     /// Desired differs from allocated, and why.
     pub pending: Option<Pending>,
     /// Allocated resources differ from actuated ones.
@@ -157,6 +159,8 @@ pub enum TerminationCause {
     ApiTerminal,
     /// Found in the runtime or on disk, wanted by nobody.
     Orphan,
+    /// Not admitted, though it was found running.
+    Rejected,
 }
 
 /// A desired change that is not allocated.
@@ -257,6 +261,7 @@ impl PodState {
             volumes: Vec::new(),
             generation_floor: 0,
             content_changed: true,
+            let_go: Vec::new(),
             pending: None,
             in_progress: None,
             cgroup: Resources::default(),
@@ -369,6 +374,17 @@ impl PodState {
             .map(|v| v.id.generation + 1)
             .max()
             .unwrap_or(self.generation_floor)
+    }
+    /// A volume, wherever it stood, is gone from there: its objects may be given up.
+    pub fn let_go_of(&mut self, volume: &Volume) {
+        self.let_go.extend(volume.source.objects().into_iter().map(|o| o.object.clone()));
+    }
+    /// Some volume that is desired, allocated, retained or waits for the pod's next life shows the object.
+    pub fn refers_to(&self, object: &ObjectRef) -> bool {
+        let shows = |volume: &Volume| volume.source.objects().iter().any(|o| o.object == *object);
+        let desired = self.pod.spec.volumes.iter().chain(self.again.iter().flat_map(|p| &p.spec.volumes));
+        desired.into_iter().any(|v| shows(v))
+            || self.volumes.iter().filter_map(|v| v.spec.as_ref()).any(|v| shows(v))
     }
     /// How long a stop of one of its containers may take when nothing shorter is said. The grace bypasses allocation.
     pub fn termination_grace(&self) -> Nanos {

@@ -80,6 +80,9 @@ pub(crate) fn reconcile(pod: &mut PodState, ctx: &mut Context<'_>) {
             Step::Forget => {
                 let gone = pod.volumes.remove(at);
                 pod.generation_floor = pod.generation_floor.max(gone.id.generation + 1);
+                if let Some(spec) = &gone.spec {
+                    pod.let_go_of(spec);
+                }
                 ctx.moved(pod.pod.uid, Subject::Volume(gone.id), "Pending", "");
                 continue;
             }

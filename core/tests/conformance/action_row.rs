@@ -11,6 +11,7 @@ use nodefold_core::event::{ProbeKind, SeenState};
 use nodefold_core::rules::{Plan, compute};
 use nodefold_core::spec::{Container, Pod, PodSpec, RestartPolicy};
 use nodefold_core::state::PodState;
+use nodefold_core::time::Nanos;
 use nodefold_core::{Command, Fact};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -238,6 +239,9 @@ pub fn remembered(row: &Row, expected: &str) {
     bench.sources_ready();
     show_host(&mut bench, row);
     list(&mut bench, false);
+    // The runtime is asked again after a back-off.
+    bench.now = bench.now.after(Nanos::secs(1));
+    bench.apply(Fact::Tick);
     let mut spec = (*row.pod.spec).clone();
     if let Some(edit) = row.edit {
         edit(&mut spec);
