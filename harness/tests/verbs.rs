@@ -1,10 +1,7 @@
 //! Every verb of a scenario file does in a whole run what its description says.
 #![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm)]
 
-use nodefold_core::Node;
-use nodefold_harness::log::{API_STREAM, Journalled};
-use nodefold_harness::{Nobody, Outcome, RunOptions, Scenario, Verdict, node_config, run};
-use nodefold_journal::{Memory, Options, verify};
+use nodefold_harness::{Nobody, Outcome, RunOptions, Scenario, Verdict, run};
 
 fn scenario(text: &str) -> Scenario {
     Scenario::parse(text, "story.yaml").unwrap_or_else(|e| panic!("{e}"))
@@ -419,37 +416,6 @@ fn a_name_that_comes_back_is_another_instance() {
     ));
 }
 
-/// The journal of a run with a crash in it folds to the live digest, and holds no secret.
-#[test]
-fn a_journalled_run_is_the_same_run_and_verifies() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/secret-scrub.yaml");
-    let text = std::fs::read_to_string(path).unwrap().replace("{k: v1}", "{k: a-very-secret-word}");
-    let story = scenario(&text);
-    let without = run(&story, RunOptions::default(), &mut Nobody);
-    let memory = Memory::new();
-    let options = Options { sync: false, compress: false, ..Options::default() };
-    let log = Journalled::create(memory.storage(), options, &node_config(&story), [7; 32]).unwrap();
-    let with = run(&story, RunOptions { log: Some(Box::new(log)), chooser: None }, &mut Nobody);
-    assert_eq!(with.verdict, Verdict::Passed);
-    assert_eq!(
-        (with.digest, with.api_digest, with.counts),
-        (without.digest, without.api_digest, without.counts)
-    );
-    let verified = verify::<Node>(&memory.storage()).unwrap();
-    assert_eq!(verified.report.digest, with.digest);
-    let names = memory.storage().list().unwrap();
-    assert!(!names.is_empty());
-    for name in names {
-        let Some(bytes) = memory.bytes(&name) else { continue };
-        for secret in ["a-very-secret-word", "YS12ZXJ5LXNlY3JldC13b3Jk"] {
-            assert!(!bytes.windows(secret.len()).any(|w| w == secret.as_bytes()), "{name} holds the secret");
-        }
-        assert!(
-            bytes.windows(API_STREAM.len()).any(|w| w == API_STREAM.as_bytes()) || !name.ends_with(".seg")
-        );
-    }
-}
-
 #[test]
 fn init_containers_run_one_by_one_until_the_story_ends_them() {
     passes(
@@ -606,4 +572,100 @@ steps:
 - expect: {order: [stop hog/app, resize web/app]}
 ",
     );
+}
+
+#[test]
+fn a_force_delete_takes_the_object_at_once_and_the_node_follows() {
+    passes(&format!(
+        "{POD}
+- hold: {{operation: stop, pod: web, container: app}}
+- delete: {{pod: web, force: true}}
+- advance: 5s
+- expect: {{pod: web, gone: false}}
+- expect: {{host: {{pod: web, present: [disk, memory]}}}}
+- release: {{operation: stop, pod: web, container: app}}
+- settle
+- expect: {{pod: web, gone: true}}
+- expect: {{host: {{pod: web, absent: [disk, memory]}}}}
+"
+    ));
+}
+
+#[test]
+fn a_grace_that_shrinks_while_a_hook_runs_is_kept() {
+    passes(
+        "
+steps:
+- create:
+    apiVersion: v1
+    kind: Pod
+    metadata: {name: web}
+    spec:
+      terminationGracePeriodSeconds: 600
+      containers: [{name: app, image: a, lifecycle: {preStop: {sleep: {seconds: 500}}}}]
+- settle
+- mark: up
+- delete: {pod: web}
+- advance: 10s
+- expect: {never: [stop web/app]}
+- delete: {pod: web, gracePeriodSeconds: 3}
+- advance: 10s
+- expect: {pod: web, gone: true}
+",
+    );
+}
+
+#[test]
+fn operations_of_each_kind_hang_until_released_and_outlive_the_agent() {
+    for (operation, target) in [
+        ("mount", "volume: v"),
+        ("sandbox", ""),
+        ("pull", "container: app"),
+        ("create", "container: app"),
+        ("start", "container: app"),
+    ] {
+        let comma = if target.is_empty() { "" } else { ", " };
+        passes(&format!(
+            "
+steps:
+- hold: {{operation: {operation}, pod: web{comma}{target}}}
+- create:
+    apiVersion: v1
+    kind: Pod
+    metadata: {{name: web}}
+    spec:
+      terminationGracePeriodSeconds: 1
+      containers: [{{name: app, image: a, volumeMounts: [{{name: v, mountPath: /v}}]}}]
+      volumes: [{{name: v, emptyDir: {{}}}}]
+- settle
+- expect: {{pod: web, status: {{phase: Pending}}}}
+- crash: agent
+- settle
+- expect: {{pod: web, status: {{phase: Pending}}}}
+- release: {{operation: {operation}, pod: web{comma}{target}}}
+- settle
+- expect: {{pod: web, status: {{phase: Running, containerStatuses: [{{name: app, ready: true, restartCount: 0}}]}}}}
+- hold: {{operation: {operation}, pod: web{comma}{target}}}
+- delete: {{pod: web}}
+- settle
+- expect: {{pod: web, gone: true}}
+"
+        ));
+    }
+    for (operation, target) in [("unmount", "volume: disk"), ("stop", "container: app")] {
+        passes(&format!(
+            "{POD}
+- hold: {{operation: {operation}, pod: web, {target}}}
+- delete: {{pod: web}}
+- settle
+- crash: agent
+- settle
+- expect: {{pod: web, gone: false}}
+- expect: {{host: {{pod: web, present: [disk]}}}}
+- release: {{operation: {operation}, pod: web, {target}}}
+- settle: 3m
+- expect: {{pod: web, gone: true}}
+"
+        ));
+    }
 }
