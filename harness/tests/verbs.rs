@@ -449,3 +449,161 @@ fn a_journalled_run_is_the_same_run_and_verifies() {
         );
     }
 }
+
+#[test]
+fn init_containers_run_one_by_one_until_the_story_ends_them() {
+    passes(
+        "
+steps:
+- create:
+    apiVersion: v1
+    kind: Pod
+    metadata: {name: web}
+    spec:
+      terminationGracePeriodSeconds: 1
+      initContainers:
+      - {name: one, image: a}
+      - {name: side, image: a, restartPolicy: Always}
+      - {name: two, image: a}
+      containers: [{name: app, image: a}]
+- settle
+- expect: {pod: web, status: {phase: Pending, initContainerStatuses: [{name: one, state: {running: {}}}, {name: two, state: {waiting: {reason: PodInitializing}}}]}}
+- exit: {pod: web, container: one, code: 1}
+- settle
+- expect: {pod: web, status: {initContainerStatuses: [{name: one, restartCount: 1}]}}
+- exit: {pod: web, container: one, code: 0}
+- settle
+- expect: {never: [create web/app]}
+- exit: {pod: web, container: two, code: 0}
+- settle
+- expect: {pod: web, status: {phase: Running, containerStatuses: [{name: app, ready: true}], initContainerStatuses: [{name: side, ready: true, state: {running: {}}}]}}
+- expect: {order: [start web/one, start web/one, start web/side, start web/two, start web/app]}
+- mark: up
+- crash: host
+- settle: 2m
+- exit: {pod: web, container: one, code: 0}
+- settle
+- exit: {pod: web, container: two, code: 0}
+- settle
+- expect: {pod: web, status: {phase: Running, containerStatuses: [{name: app, ready: true}]}}
+- delete: {pod: web}
+- settle
+- expect: {order: [stop web/app, stop web/side]}
+- expect: {pod: web, gone: true}
+",
+    );
+}
+
+#[test]
+fn a_pod_that_never_restarts_ends() {
+    for (codes, phase) in [([0, 0], "Succeeded"), ([0, 3], "Failed")] {
+        passes(&format!(
+            "
+steps:
+- create: {{apiVersion: v1, kind: Pod, metadata: {{name: job}}, spec: {{restartPolicy: Never, containers: [{{name: a, image: a}}, {{name: b, image: b}}]}}}}
+- settle
+- exit: {{pod: job, container: a, code: {}}}
+- settle
+- expect: {{pod: job, status: {{phase: Running}}}}
+- exit: {{pod: job, container: b, code: {}}}
+- settle
+- expect: {{pod: job, status: {{phase: {phase}, conditions: [{{type: Ready, status: \"False\"}}]}}}}
+- expect: {{pod: job, gone: false}}
+- crash: agent
+- settle
+- expect: {{pod: job, status: {{phase: {phase}}}}}
+- delete: {{pod: job}}
+- settle
+- expect: {{pod: job, gone: true}}
+",
+            codes[0], codes[1]
+        ));
+    }
+}
+
+#[test]
+fn crash_back_off_doubles_and_settle_waits_for_what_is_due() {
+    passes(
+        "
+steps:
+- create: {apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {containers: [{name: app, image: a}]}}
+- settle
+- mark: up
+- exit: {pod: web, container: app, code: 1}
+- advance: 1s
+- exit: {pod: web, container: app, code: 1}
+- advance: 5s
+- expect: {pod: web, status: {phase: Running, containerStatuses: [{name: app, state: {waiting: {reason: CrashLoopBackOff}}, restartCount: 1}]}}
+- advance: 6s
+- expect: {pod: web, status: {containerStatuses: [{name: app, ready: true, restartCount: 2}]}}
+- exit: {pod: web, container: app, code: 1}
+- settle: 5s
+- expect: {pod: web, status: {containerStatuses: [{name: app, state: {waiting: {reason: CrashLoopBackOff}}}]}}
+- settle: 1m
+- expect: {pod: web, status: {containerStatuses: [{name: app, ready: true, restartCount: 3}]}}
+",
+    );
+}
+
+#[test]
+fn a_name_that_comes_back_with_another_source_waits_for_the_old_volume() {
+    passes(
+        "
+steps:
+- create: {apiVersion: v1, kind: ConfigMap, metadata: {name: c}, data: {k: v}}
+- create:
+    apiVersion: v1
+    kind: Pod
+    metadata: {name: web}
+    spec:
+      terminationGracePeriodSeconds: 30
+      containers:
+      - {name: app, image: a}
+      - {name: user, image: a, dynamicVolumePolicy: {restartPolicy: RestartContainer}, volumeMounts: [{name: v, mountPath: /v}]}
+      volumes: [{name: v, emptyDir: {}}]
+- settle
+- mark: up
+- hold: {operation: stop, pod: web, container: user}
+- dynamic: {pod: web, patch: {spec: {volumes: [{name: v, $patch: delete}, {name: w, configMap: {name: c}}], containers: [{name: user, volumeMounts: [{mountPath: /v, name: w}]}]}}}
+- expect: {accepted: true}
+- settle
+- expect: {pod: web, retained: [v]}
+- expect: {pod: web, status: {volumeStatuses: [{name: v, hostPhase: Unmounting}, {name: w, hostPhase: HostMounted}]}}
+- expect: {host: {pod: web, present: [v, w]}}
+- crash: host
+- settle: 3m
+- release: {operation: stop, pod: web, container: user}
+- settle: 3m
+- expect: {pod: web, retained: []}
+- expect: {host: {pod: web, present: [w], absent: [v]}}
+- expect: {pod: web, container: user, newInstance: up}
+- expect: {pod: web, status: {containerStatuses: [{name: user, ready: true, volumeMounts: [{name: w, mountPath: /v}]}, {name: app, ready: true}]}}
+",
+    );
+}
+
+#[test]
+fn a_resize_that_does_not_fit_is_deferred_and_one_that_never_can_is_infeasible() {
+    passes(
+        "
+node: {allocatable: {cpu: \"2\", memory: 4Gi}}
+steps:
+- create: {apiVersion: v1, kind: Pod, metadata: {name: hog}, spec: {terminationGracePeriodSeconds: 1, containers: [{name: app, image: a, resources: {requests: {cpu: 1}}}]}}
+- create: {apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {containers: [{name: app, image: a, resources: {requests: {cpu: 500m}}}]}}
+- settle
+- mark: up
+- resize: {pod: web, patch: {spec: {containers: [{name: app, resources: {requests: {cpu: 1500m}}}]}}}
+- settle
+- expect: {pod: web, status: {conditions: [{type: PodResizePending, status: \"True\", reason: Deferred}]}}
+- resize: {pod: web, patch: {spec: {containers: [{name: app, resources: {requests: {cpu: 3}}}]}}}
+- settle
+- expect: {pod: web, status: {conditions: [{type: PodResizePending, status: \"True\", reason: Infeasible}]}}
+- resize: {pod: web, patch: {spec: {containers: [{name: app, resources: {requests: {cpu: 1500m}}}]}}}
+- delete: {pod: hog}
+- settle
+- expect: {pod: web, absent: {conditions: [PodResizePending]}}
+- expect: {pod: web, container: app, sameInstance: up}
+- expect: {order: [stop hog/app, resize web/app]}
+",
+    );
+}

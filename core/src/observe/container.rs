@@ -52,7 +52,7 @@ pub(super) fn image_pull_failed(
     };
     container.pulling = None;
     container.pull_retry.fail(now, timing.pull_backoff_initial, timing.pull_backoff_max);
-    let reason = error.reason.clone().unwrap_or_else(|| "ErrImagePull".into());
+    let reason = error.reason.clone().unwrap_or_else(|| crate::actuate::start::PULL_ERROR.into());
     container.start_failure = Some((reason.clone(), error.message.clone()));
     let image = container.spec.image.clone();
     r.moved(uid, Subject::Container(id.clone()), "Pulling", "Waiting");

@@ -24,7 +24,7 @@ pub(super) fn derive(pod: &PodState, phase: PodPhase, now: Time) -> Vec<Conditio
     }
     if let Some(progress) = &pod.in_progress {
         let reason = if progress.error.is_some() { "Error" } else { "" };
-        let message = progress.error.clone().unwrap_or_else(|| Name::default());
+        let message = progress.error.clone().unwrap_or_default();
         push(ConditionKind::PodResizeInProgress, true, reason, message, progress.generation);
     }
     if pod.restarting_all.is_some() {

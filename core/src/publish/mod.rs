@@ -48,7 +48,7 @@ pub(crate) fn publish(pod: &mut PodState, ctx: &mut Context<'_>) {
 /// The pod's status as its state has it.
 pub(crate) fn derive(pod: &PodState, config: &Config, now: Time) -> PodStatus {
     let phase = phase::shown(pod);
-    let (reason, message) = pod.end_reason.clone().unwrap_or_else(|| Default::default());
+    let (reason, message) = pod.end_reason.clone().unwrap_or_default();
     let before = pod.publication.current.as_ref();
     let ip = pod.sandbox.as_ref().and_then(|s| s.ip.clone());
     let init_containers = containers::of_kinds(pod, &[ContainerKind::Init, ContainerKind::Sidecar]);
