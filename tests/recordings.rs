@@ -1,7 +1,7 @@
-//! The stories that a real node told (Kubernetes 1.36.2, containerd 1.6), played on the simulated node: for
-//! each pod, the API server's watch shows the same phases, container states, reasons, restart counts, readiness
-//! and conditions in the same order. What differs is in [`DIFFERENCES`], entry by entry, each with its line in
-//! SEMANTICS.md.
+//! The stories that a real node told (Kubernetes 1.36.2, containerd 1.6), played on the simulated node.
+//! For each pod, the API server's watch shows the same phases, container states, reasons, restart counts,
+//! readiness and conditions in the same order. What differs is in [`DIFFERENCES`], entry by entry, with its
+//! line in SEMANTICS.md.
 //!
 //! `recordings/NAME.yaml` is the story, `recordings/NAME.transitions.jsonl` what the real watch showed.
 #![allow(clippy::expect_used, reason = "a test that can't go on fails")]
