@@ -1,1 +1,58 @@
-fn main() {}
+//! `nodefold`: plays scenarios on a simulated node, and folds what a node's journal recorded again, to show what
+//! happened, why, and in which state everything was at any moment.
+//!
+//! ```text
+//! nodefold run examples/workspace-swap.yaml --journal /tmp/swap
+//! nodefold replay /tmp/swap --at 3s --pod default/worker
+//! ```
+
+mod args;
+mod axis;
+mod commands;
+mod ending;
+mod facts;
+mod journal;
+mod json;
+mod lanes;
+mod lives;
+mod log;
+mod names;
+mod out;
+mod paint;
+mod place;
+mod pods;
+mod replay;
+mod requests;
+mod run;
+mod snapshot;
+mod story;
+mod timeline;
+mod verify;
+mod view;
+mod yaml;
+
+use clap::Parser;
+use ending::Ending;
+use out::Out;
+use paint::{Tone, paint};
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let cli = args::Cli::parse();
+    let mut out = Out::new();
+    let done = match &cli.command {
+        args::Command::Run(args) => run::run(args, &mut out),
+        args::Command::Replay(args) => replay::replay(args, &mut out),
+        args::Command::Log(args) => log::log(args, &mut out),
+        args::Command::Snapshot(args) => snapshot::snapshot(args, &mut out),
+        args::Command::Verify(args) => verify::verify(&args.journal, args.json, &mut out),
+    };
+    let ending = done.unwrap_or_else(|error| {
+        out.complain(format!("{} {error:#}", paint(Tone::Bad.style(), "error:")));
+        Ending::Unusable
+    });
+    match out.finish() {
+        Ok(()) => ExitCode::from(ending.code()),
+        Err(_) => ExitCode::from(Ending::Unusable.code()),
+    }
+}

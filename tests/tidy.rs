@@ -32,9 +32,13 @@ fn all() -> Vec<(String, String)> {
 
 #[test]
 fn every_file_says_what_it_owns() {
-    let silent: Vec<String> =
-        all().into_iter().filter(|(_, text)| !text.trim_start_matches("#![no_std]").trim_start().starts_with("//!")
-            && !text.contains("\n//! ")).map(|(name, _)| name).collect();
+    let silent: Vec<String> = all()
+        .into_iter()
+        .filter(|(_, text)| {
+            !text.trim_start_matches("#![no_std]").trim_start().starts_with("//!") && !text.contains("\n//! ")
+        })
+        .map(|(name, _)| name)
+        .collect();
     assert!(silent.is_empty(), "files without a head: {silent:?}");
 }
 
@@ -50,7 +54,13 @@ fn files_stay_small_enough_to_read_in_a_sitting() {
 
 #[test]
 fn nothing_is_left_for_later_in_code() {
-    let marks = [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X:"), concat!("unimpl", "emented!"), concat!("todo", "!(")];
+    let marks = [
+        concat!("TO", "DO"),
+        concat!("FIX", "ME"),
+        concat!("XX", "X:"),
+        concat!("unimpl", "emented!"),
+        concat!("todo", "!("),
+    ];
     let left: Vec<String> = all()
         .into_iter()
         .flat_map(|(name, text)| {
@@ -79,7 +89,10 @@ fn the_core_stays_pure() {
                 .collect::<Vec<_>>()
         })
         .collect();
-    assert!(found.is_empty(), "core has no I/O, clock, threads, randomness, unsafe or hash order: {found:#?}");
+    assert!(
+        found.is_empty(),
+        "core has no I/O, clock, threads, randomness, unsafe or hash order: {found:#?}"
+    );
 }
 
 #[test]
@@ -109,7 +122,9 @@ fn core_uses_no_wildcard_on_its_own_enums() {
     // clippy's wildcard_enum_match_arm is on for every room; this keeps anyone from switching it off.
     let off: Vec<String> = all()
         .into_iter()
-        .filter(|(name, text)| name.starts_with("core/src/") && text.contains("allow(clippy::wildcard_enum_match_arm"))
+        .filter(|(name, text)| {
+            name.starts_with("core/src/") && text.contains("allow(clippy::wildcard_enum_match_arm")
+        })
         .map(|(name, _)| name)
         .collect();
     assert!(off.is_empty(), "{off:?}");

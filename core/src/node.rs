@@ -213,7 +213,10 @@ impl Node {
             let mut touched = Touched::default();
             if uid == PodUid(0) {
                 self.state.allocator_wake = None;
-                if why == Why::AllocationRetry && self.state.host_seen() && core::mem::replace(&mut retried, true) {
+                if why == Why::AllocationRetry
+                    && self.state.host_seen()
+                    && core::mem::replace(&mut retried, true)
+                {
                     // A long sleep is one retry: between two of them nothing happened that has no wake-up of its own.
                     let next = until.after(self.state.config.timing.allocation_retry);
                     self.state.wake_allocator(next, why);

@@ -155,7 +155,7 @@ pub fn bytes(amount: u64) -> impl fmt::Display {
             let suffixes = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
             let mut amount = self.0;
             let mut suffix = 0;
-            while amount != 0 && amount % 1024 == 0 && suffix + 1 < suffixes.len() {
+            while amount != 0 && amount.is_multiple_of(1024) && suffix + 1 < suffixes.len() {
                 amount /= 1024;
                 suffix += 1;
             }

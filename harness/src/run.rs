@@ -162,7 +162,9 @@ impl Run<'_> {
         self.tell_records();
         match came_up {
             Ok(()) if self.story.violations.is_empty() => Verdict::Passed,
-            Ok(()) => Verdict::InvariantBroken { step: 0, line: 1, violations: self.story.violations.clone() },
+            Ok(()) => {
+                Verdict::InvariantBroken { step: 0, line: 1, violations: self.story.violations.clone() }
+            }
             Err(trouble) => self.verdict_of(trouble, 0, 1),
         }
     }
@@ -200,7 +202,9 @@ impl Run<'_> {
         match trouble {
             Trouble::Miss(Miss { expected, actual, mut explanation }) => {
                 // A refusal that nobody expected is the likeliest cause of whatever is missed later.
-                if let Some(refused) = self.unexpected_refusal() {
+                let told =
+                    self.last.as_ref().is_some_and(|l| explanation.contains(&format!("line {}", l.line)));
+                if let Some(refused) = self.unexpected_refusal().filter(|_| !told) {
                     explanation = format!("{explanation}\n{refused}");
                 }
                 Verdict::ExpectationFailed { step, line, expected, actual, explanation }
@@ -213,9 +217,10 @@ impl Run<'_> {
     fn unexpected_refusal(&self) -> Option<String> {
         let last = self.last.as_ref()?;
         match &last.response {
-            nodefold_api::Response::Rejected(status) => {
-                Some(format!("note: the request of line {} ({}) was refused: {}", last.line, last.what, status.message))
-            }
+            nodefold_api::Response::Rejected(status) => Some(format!(
+                "note: the request of line {} ({}) was refused: {}",
+                last.line, last.what, status.message
+            )),
             nodefold_api::Response::Ok { .. } => None,
         }
     }

@@ -37,9 +37,12 @@ impl Scenario {
         let documents = nodefold_k8s::parse_documents(text, file)?;
         let document = match documents.as_slice() {
             [one] => one,
-            [] => return Err(whole_file(file, "the file holds no document", "write a scenario with `steps:`")),
+            [] => {
+                return Err(whole_file(file, "the file holds no document", "write a scenario with `steps:`"));
+            }
             [_, more, ..] => {
-                let mut error = whole_file(file, "the file holds more than one document", "one file is one scenario");
+                let mut error =
+                    whole_file(file, "the file holds more than one document", "one file is one scenario");
                 error.line = more.spans.nearest("").line;
                 return Err(error);
             }
@@ -47,8 +50,12 @@ impl Scenario {
         let root = Reader::new(document, file);
         root.only(&["name", "about", "node", "steps"])?;
         let steps = root.require("steps", "a scenario is a list of steps, each with one verb")?;
-        let steps: Vec<Step> =
-            steps.items()?.iter().enumerate().map(|(i, item)| Step::read(i, item)).collect::<Result<_, _>>()?;
+        let steps: Vec<Step> = steps
+            .items()?
+            .iter()
+            .enumerate()
+            .map(|(i, item)| Step::read(i, item))
+            .collect::<Result<_, _>>()?;
         let stem = file.rsplit('/').next().unwrap_or(file).trim_end_matches(".yaml").trim_end_matches(".yml");
         Ok(Scenario {
             file: file.to_owned(),

@@ -174,7 +174,9 @@ impl World {
         }
         for (key, op) in &self.inflight {
             match &op.phase {
-                Phase::Running { due } => out.push(Enabled { choice: Choice::Effect(key.clone()), due: *due }),
+                Phase::Running { due } => {
+                    out.push(Enabled { choice: Choice::Effect(key.clone()), due: *due })
+                }
                 Phase::Done { at, .. } => out.push(Enabled { choice: Choice::Answer(key.clone()), due: *at }),
                 Phase::Held { .. } => {}
             }
@@ -273,7 +275,10 @@ impl World {
         self.steps_at_this_moment += 1;
         if self.steps_at_this_moment == MOST_STEPS_AT_ONE_MOMENT {
             let last = self.describe(&chosen.choice);
-            self.broken("L4", format!("{MOST_STEPS_AT_ONE_MOMENT} steps without time passing, the last of them {last}"));
+            self.broken(
+                "L4",
+                format!("{MOST_STEPS_AT_ONE_MOMENT} steps without time passing, the last of them {last}"),
+            );
         }
         self.pending.remove(&chosen.choice);
         match &chosen.choice {
@@ -282,7 +287,9 @@ impl World {
             Choice::Effect(key) => self.effect(key)?,
             Choice::Answer(key) => self.answer(key)?,
             Choice::ExitNoticed { pod, container } => self.exit_noticed(*pod, container)?,
-            Choice::ProbeReported { pod, container, probe } => self.probe_reported(*pod, container, *probe)?,
+            Choice::ProbeReported { pod, container, probe } => {
+                self.probe_reported(*pod, container, *probe)?
+            }
             Choice::Deliver { source, pod, all } => self.deliver(*source, *pod, *all)?,
             Choice::SourceListed(source) => self.tell(Fact::SourceReady { source: *source })?,
             Choice::ObjectReported(object) => {
@@ -301,7 +308,10 @@ impl World {
         self.tell(Fact::Tick)?;
         match self.agent.next_deadline() {
             Some(next) if next <= due => {
-                self.broken("L4", format!("a Tick at {} left a deadline at {} behind: a busy timer", due.0, next.0));
+                self.broken(
+                    "L4",
+                    format!("a Tick at {} left a deadline at {} behind: a busy timer", due.0, next.0),
+                );
             }
             Some(_) | None => {}
         }
@@ -473,9 +483,13 @@ impl World {
         containers.chain(sandboxes).chain(volumes).collect()
     }
 
-    /// The status that people see of a pod: what is published.
-    pub fn published_status(&self, name: &PodRef) -> Option<&Value> {
-        self.server.published(name)
+    /// The status that people see of a pod: what is published, or what a static pod's mirror would show.
+    pub fn published_status(&self, name: &PodRef) -> Option<Value> {
+        if self.server.is_file(name) {
+            let uid = self.server.uid(name)?;
+            return self.agent.node().status(uid).map(|status| nodefold_k8s::status_to_json(&status, uid));
+        }
+        self.server.pod(name).map(|pod| pod["status"].clone())
     }
 
     /// Ends cleanly.
@@ -504,7 +518,8 @@ impl World {
 
     /// Physics or an invariant broke.
     fn broken(&mut self, invariant: &str, what: String) {
-        self.records.push(Record::InvariantBroken { at: self.now, violation: format!("{invariant}: {what}") });
+        self.records
+            .push(Record::InvariantBroken { at: self.now, violation: format!("{invariant}: {what}") });
     }
 
     /// Something broke since the records were taken last.
@@ -525,16 +540,22 @@ impl World {
         };
         match choice {
             Choice::ProcessEnds { pod: uid, container } => format!("end of {}/{container}", pod(uid)),
-            Choice::GraceOver { pod: uid, container } => format!("end of the grace of {}/{container}", pod(uid)),
+            Choice::GraceOver { pod: uid, container } => {
+                format!("end of the grace of {}/{container}", pod(uid))
+            }
             Choice::Effect(key) => op(key),
             Choice::Answer(key) => format!("answer of {}", op(key)),
-            Choice::ExitNoticed { pod: uid, container } => format!("notice of the end of {}/{container}", pod(uid)),
+            Choice::ExitNoticed { pod: uid, container } => {
+                format!("notice of the end of {}/{container}", pod(uid))
+            }
             Choice::ProbeReported { pod: uid, container, .. } => format!("probe of {}/{container}", pod(uid)),
             Choice::Deliver { pod: uid, all, .. } => {
                 format!("delivery of {} {}", if *all { "all changes of" } else { "a change of" }, pod(uid))
             }
             Choice::SourceListed(source) => format!("end of the first list of {source:?}"),
-            Choice::ObjectReported(object) => format!("delivery of {:?} {}/{}", object.kind, object.namespace, object.name),
+            Choice::ObjectReported(object) => {
+                format!("delivery of {:?} {}/{}", object.kind, object.namespace, object.name)
+            }
             Choice::NodeReported => "delivery of the node's change".into(),
             Choice::Tick => "the node's next deadline".into(),
             Choice::AgentStarts => "the agent's start".into(),

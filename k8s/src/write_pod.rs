@@ -3,13 +3,13 @@
 use crate::canonical::open;
 use crate::quantity::Quantity;
 use crate::time;
-use nodefold_core::views::Allocated;
 use nodefold_core::resources::{ResourceList, ResourceName, Resources};
 use nodefold_core::spec::{
     Blob, Container, Pod, PodSpec, PullPolicy, RestartAction, RestartPolicy, RestartRule, TerminalPhase,
     Volume, VolumeMount,
 };
 use nodefold_core::time::{Nanos, Time};
+use nodefold_core::views::Allocated;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 

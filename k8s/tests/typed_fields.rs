@@ -2,13 +2,13 @@
 #![allow(clippy::expect_used)]
 
 use nodefold_core::ids::{ObjectKind, Source};
-use nodefold_core::views::{Allocated, Retained};
 use nodefold_core::resources::{QosClass, ResourceName};
 use nodefold_core::spec::{
     Medium, NodeOperator, Pod, PodSpec, ProjectedSource, PullPolicy, RestartAction, RestartPolicy,
     TerminalPhase, VolumeSource,
 };
 use nodefold_core::time::{Nanos, Time};
+use nodefold_core::views::{Allocated, Retained};
 use nodefold_k8s::{
     FieldProblem, ProblemReason, RETAINED_ANNOTATION, Recorded, allocated_to_json, default_pod,
     event_to_json, parse_documents, pod_from_json, pod_to_json, qos_class, time,

@@ -49,10 +49,8 @@ pub(super) fn scan(pod: &PodState) -> Scan {
         }
         passed = true;
     }
-    if !passed {
-        if let Some(&first) = inits.first() {
-            found.start.push((first, rule_of(&pod.containers[first])));
-        }
+    if !passed && let Some(&first) = inits.first() {
+        found.start.push((first, rule_of(&pod.containers[first])));
     }
     found.start.reverse();
     found

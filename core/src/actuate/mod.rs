@@ -51,16 +51,16 @@ pub(crate) fn actuate(pod: &mut PodState, ctx: &mut Context<'_>) {
 }
 
 fn active(pod: &mut PodState, ctx: &mut Context<'_>) {
-    if let (Some(started), Some(limit)) = (pod.start_time, pod.pod.spec.active_deadline) {
-        if ctx.due(started.after(limit), Why::ActiveDeadline) {
-            let message = "Pod was active on the node longer than the specified deadline";
-            fail_with(pod, "DeadlineExceeded", message.into());
-            ctx.tell(pod.pod.uid, true, "DeadlineExceeded", message.into(), None);
-            let deadline = ctx.now.after(pod.termination_grace().max(Nanos::secs(1)));
-            begin_termination(pod, TerminationCause::DeadlineExceeded, ctx.now, deadline);
-            ctx.moved(pod.pod.uid, crate::command::Subject::Pod, "Active", "Terminating");
-            return;
-        }
+    if let (Some(started), Some(limit)) = (pod.start_time, pod.pod.spec.active_deadline)
+        && ctx.due(started.after(limit), Why::ActiveDeadline)
+    {
+        let message = "Pod was active on the node longer than the specified deadline";
+        fail_with(pod, "DeadlineExceeded", message.into());
+        ctx.tell(pod.pod.uid, true, "DeadlineExceeded", message.into(), None);
+        let deadline = ctx.now.after(pod.termination_grace().max(Nanos::secs(1)));
+        begin_termination(pod, TerminationCause::DeadlineExceeded, ctx.now, deadline);
+        ctx.moved(pod.pod.uid, crate::command::Subject::Pod, "Active", "Terminating");
+        return;
     }
     let plan = plan::compute(pod);
     carry_out(pod, &plan, ctx);

@@ -334,12 +334,8 @@ fn holders_of_former<'a>(
         container.spec.mounts.iter().any(|m| m.name == *name)
             && pod.volume(name).is_some_and(|v| !v.is_ready())
     };
-    let former: Vec<&crate::ids::VolumeId> = pod
-        .volumes
-        .iter()
-        .filter(|v| v.removed.is_some() && waits_for(&v.id.name))
-        .map(|v| &v.id)
-        .collect();
+    let former: Vec<&crate::ids::VolumeId> =
+        pod.volumes.iter().filter(|v| v.removed.is_some() && waits_for(&v.id.name)).map(|v| &v.id).collect();
     pod.containers
         .iter()
         .filter(move |c| c.instance.as_ref().is_some_and(|i| former.iter().any(|id| i.holds(id))))

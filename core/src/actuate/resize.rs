@@ -56,8 +56,7 @@ pub(crate) fn needs_restart(container: &ContainerState) -> bool {
 pub(crate) fn pod_target(pod: &PodState) -> Resources {
     let spec = pod.spec();
     let requests = crate::allocate::pod_requests(spec);
-    let limits =
-        |name: ResourceName| crate::allocate::limit_of_all(spec, &name).map(|amount| (name, amount));
+    let limits = |name: ResourceName| crate::allocate::limit_of_all(spec, &name).map(|amount| (name, amount));
     Resources {
         requests: ResourceList::from_pairs([(ResourceName::Cpu, requests.get(&ResourceName::Cpu))]),
         limits: ResourceList::from_pairs(

@@ -10,6 +10,15 @@ use crate::time::{Nanos, Time};
 /// How long after the runtime's own kill was due we send one ourselves.
 const KILL_SLACK: Nanos = Nanos::secs(1);
 
+/// What the `Killing` event says of a container that is to start again, as the kubelet words it.
+const TOLD: [(Rule, &str); 5] = [
+    (Rule::DefinitionChanged, "definition changed, will be restarted"),
+    (Rule::MountsChanged, "volume mounts changed, will be restarted"),
+    (Rule::ResizeRestart, "resize requires restart"),
+    (Rule::LivenessFailed, "failed liveness probe, will be restarted"),
+    (Rule::StartupFailed, "failed startup probe, will be restarted"),
+];
+
 /// Asks an instance to stop by `deadline`, or moves the deadline of a stop under way earlier. The first reason stays,
 /// but for a removal or the pod's end, after which nothing is restarted.
 pub(crate) fn ask(instance: &mut Instance, why: Rule, deadline: Time) {
@@ -58,19 +67,9 @@ pub(super) fn begin(pod: &mut PodState, i: usize, why: Rule, ctx: &mut Context<'
         return;
     }
     ctx.moved(uid, Subject::Container(id), "Running", "Stopping");
-    let message = match why {
-        Rule::DefinitionChanged => {
-            text(format_args!("Container {name} definition changed, will be restarted"))
-        }
-        Rule::MountsChanged => {
-            text(format_args!("Container {name} volume mounts changed, will be restarted"))
-        }
-        Rule::ResizeRestart => text(format_args!("Container {name} resize requires restart")),
-        Rule::LivenessFailed => {
-            text(format_args!("Container {name} failed liveness probe, will be restarted"))
-        }
-        Rule::StartupFailed => text(format_args!("Container {name} failed startup probe, will be restarted")),
-        _ => text(format_args!("Stopping container {name}")),
+    let message = match TOLD.iter().find(|(rule, _)| *rule == why) {
+        Some((_, what)) => text(format_args!("Container {name} {what}")),
+        None => text(format_args!("Stopping container {name}")),
     };
     ctx.tell(uid, false, "Killing", message, Some(name));
 }
@@ -83,12 +82,15 @@ fn grace(pod: &PodState, i: usize, why: Rule, ctx: &Context<'_>) -> Nanos {
     if let Lifecycle::Terminating(termination) = &pod.lifecycle {
         return termination.deadline.since(ctx.now);
     }
-    let of_probe = pod.containers[i].instance.as_ref().and_then(|instance| match why {
-        Rule::LivenessFailed => instance.spec.liveness_probe.and_then(|p| p.grace),
-        Rule::StartupFailed => instance.spec.startup_probe.and_then(|p| p.grace),
-        _ => None,
-    });
-    of_probe.unwrap_or_else(|| pod.termination_grace())
+    let spec = pod.containers[i].instance.as_ref().map(|instance| &instance.spec);
+    let probe = if why == Rule::LivenessFailed {
+        spec.and_then(|s| s.liveness_probe)
+    } else if why == Rule::StartupFailed {
+        spec.and_then(|s| s.startup_probe)
+    } else {
+        None
+    };
+    probe.and_then(|p| p.grace).unwrap_or_else(|| pod.termination_grace())
 }
 
 /// Takes the next step of every stop under way.

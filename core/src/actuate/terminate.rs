@@ -59,7 +59,8 @@ pub(super) fn release(pod: &mut PodState, ctx: &mut Context<'_>) {
     let wanted = pod.pod.deletion.is_some() && !pod.object_gone && pod.pod.source == Source::Api;
     // S8. What was seen to run beside the record after the end counts too (B2, case 90).
     let gone = pod.is_terminated() && !pod.has_instances() && pod.volumes.is_empty();
-    let ready = gone && pod.publication.terminal_acknowledged;
+    // Its last status is told before the object goes, not beside it.
+    let ready = gone && pod.publication.terminal_acknowledged && pod.publication.writing.is_none();
     if !(wanted && ready) || pod.releasing.is_some() {
         return;
     }

@@ -44,12 +44,12 @@ fn commit_volumes(pod: &mut PodState, spec: &PodSpec, now: Time, uid: PodUid, ou
             continue;
         }
         // A mount found on the host before the pod was admitted is this volume: it is set up again over what is there.
-        if pod.allocated.is_none() {
-            if let Some(found) = pod.volumes.iter_mut().find(|v| v.spec.is_none() && v.id.name == new.name) {
-                found.spec = Some(Shared::new(new.clone()));
-                found.removed = None;
-                continue;
-            }
+        if pod.allocated.is_none()
+            && let Some(found) = pod.volumes.iter_mut().find(|v| v.spec.is_none() && v.id.name == new.name)
+        {
+            found.spec = Some(Shared::new(new.clone()));
+            found.removed = None;
+            continue;
         }
         let id = VolumeId { name: new.name.clone(), generation: pod.next_generation(&new.name) };
         out.transitions.push(Transition {

@@ -43,7 +43,8 @@ fn container_over_limit(pod: &PodState) -> Option<Name> {
 
 /// All of it together against the sum of the limits, where every container has one.
 fn pod_over_limit(pod: &PodState) -> Option<Name> {
-    let limit = super::limit_of_all(pod.spec(), &ResourceName::EphemeralStorage).filter(|limit| *limit > 0)?;
+    let limit =
+        super::limit_of_all(pod.spec(), &ResourceName::EphemeralStorage).filter(|limit| *limit > 0)?;
     let on_disk = |volume: &crate::state::VolumeState| match volume.spec.as_ref().map(|s| &s.source) {
         Some(VolumeSource::EmptyDir { medium: Medium::Memory | Medium::HugePages, .. }) => 0,
         Some(_) | None => volume.usage.unwrap_or(0),

@@ -138,19 +138,17 @@ fn book(state: &mut State, uid: PodUid) -> bool {
     let lacks_ephemeral = commit::lacks_ephemeral(pod);
     if !differs {
         state.queue.remove(&uid);
-        if pending.is_some() || lacks_ephemeral {
-            if let Some(pod) = state.pod_mut(uid) {
-                // Reverted to what is allocated: nothing is pending any more.
-                pod.pending = None;
-                commit::add_ephemeral(pod);
-            }
+        if (pending.is_some() || lacks_ephemeral)
+            && let Some(pod) = state.pod_mut(uid)
+        {
+            // Reverted to what is allocated: nothing is pending any more.
+            pod.pending = None;
+            commit::add_ephemeral(pod);
         }
         return false;
     }
-    if lacks_ephemeral {
-        if let Some(pod) = state.pod_mut(uid) {
-            commit::add_ephemeral(pod);
-        }
+    if lacks_ephemeral && let Some(pod) = state.pod_mut(uid) {
+        commit::add_ephemeral(pod);
     }
     // A new spec is tried at once, whatever was said of an older one.
     let fresh = pending.is_none_or(|p| p.generation != generation);
@@ -292,9 +290,13 @@ pub fn pod_requests(spec: &crate::spec::PodSpec) -> crate::resources::ResourceLi
 
 /// What all of a pod together may use at most: its own limit, else the sum where every main container has one.
 /// Saturates, since a manifest may ask for anything.
-pub(crate) fn limit_of_all(spec: &crate::spec::PodSpec, name: &crate::resources::ResourceName) -> Option<u64> {
+pub(crate) fn limit_of_all(
+    spec: &crate::spec::PodSpec,
+    name: &crate::resources::ResourceName,
+) -> Option<u64> {
     let of_pod = spec.resources.as_ref().and_then(|r| r.limits.given(name));
-    let add = |sum: u64, c: &Arc<crate::spec::Container>| Some(sum.saturating_add(c.resources.limits.given(name)?));
+    let add =
+        |sum: u64, c: &Arc<crate::spec::Container>| Some(sum.saturating_add(c.resources.limits.given(name)?));
     of_pod.or_else(|| spec.containers.iter().try_fold(0, add))
 }
 

@@ -138,7 +138,8 @@ fn held_by_ephemeral(pod: &PodState, after: &PodSpec) -> Option<Name> {
     let ephemeral = pod.containers.iter().filter(|c| c.kind == ContainerKind::Ephemeral);
     ephemeral.filter_map(|c| c.instance.as_ref().map(|i| (&c.name, i))).find_map(|(name, instance)| {
         let held = pod.volumes.iter().find(|v| {
-            let replaced = |old: &Volume| after.volume(&old.name).is_some_and(|new| !is_same_volume(old, new));
+            let replaced =
+                |old: &Volume| after.volume(&old.name).is_some_and(|new| !is_same_volume(old, new));
             instance.holds(&v.id) && v.spec.as_ref().is_some_and(|old| replaced(old))
         })?;
         Some(text(format_args!(

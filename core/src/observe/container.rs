@@ -18,7 +18,8 @@ pub(super) fn image_pulled(
     already_present: bool,
 ) {
     let Some(pod) = r.pod(uid) else { return };
-    let Some(container) = pod.container_of(id).filter(|c| c.pulling.as_ref().is_some_and(|(o, _)| *o == op)) else {
+    let Some(container) = pod.container_of(id).filter(|c| c.pulling.as_ref().is_some_and(|(o, _)| *o == op))
+    else {
         return r.stale(uid, op);
     };
     let Some((_, image)) = container.pulling.take() else { return };
@@ -45,7 +46,8 @@ pub(super) fn image_pull_failed(
 ) {
     let (now, timing) = (r.state.now, r.state.config.timing.clone());
     let Some(pod) = r.pod(uid) else { return };
-    let Some(container) = pod.container_of(id).filter(|c| c.pulling.as_ref().is_some_and(|(o, _)| *o == op)) else {
+    let Some(container) = pod.container_of(id).filter(|c| c.pulling.as_ref().is_some_and(|(o, _)| *o == op))
+    else {
         return r.stale(uid, op);
     };
     container.pulling = None;
@@ -200,7 +202,7 @@ pub(super) fn exited(r: &mut Recording<'_>, uid: PodUid, id: &ContainerId, exit:
         return r.unknown_instance(uid, text(format_args!("exit of {id}")));
     };
     let from = container.label();
-    end_instance(container, exit.clone(), "".into(), &timing);
+    end_instance(container, exit.clone(), Name::default(), &timing);
     note_restart_all(pod, id);
     r.moved(uid, Subject::Container(id.clone()), from, "Exited");
 }
@@ -326,17 +328,17 @@ pub(super) fn remove_failed(r: &mut Recording<'_>, op: OpId, uid: PodUid, id: &C
     let (now, timing) = (r.state.now, r.state.config.timing.clone());
     let Some(pod) = r.pod(uid) else { return };
     let Some(container) = pod.container_of(id) else { return r.stale(uid, op) };
-    if let Some(instance) = container.instance_mut(id.attempt) {
-        if matches!(instance.phase, InstancePhase::Discarding { op: o } if o == op) {
-            instance.phase = match error.class {
-                ErrorClass::Uncertain => InstancePhase::Unknown,
-                ErrorClass::Final | ErrorClass::Transient => InstancePhase::Created,
-            };
-            if let Some(stop) = &mut instance.stop {
-                stop.retry.fail(now, timing.retry_backoff_initial, timing.retry_backoff_max);
-            }
-            return;
+    if let Some(instance) = container.instance_mut(id.attempt)
+        && matches!(instance.phase, InstancePhase::Discarding { op: o } if o == op)
+    {
+        instance.phase = match error.class {
+            ErrorClass::Uncertain => InstancePhase::Unknown,
+            ErrorClass::Final | ErrorClass::Transient => InstancePhase::Created,
+        };
+        if let Some(stop) = &mut instance.stop {
+            stop.retry.fail(now, timing.retry_backoff_initial, timing.retry_backoff_max);
         }
+        return;
     }
     let Some(dead) = container.dead.iter_mut().find(|d| d.attempt == id.attempt && d.removing == Some(op))
     else {

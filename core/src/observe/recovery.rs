@@ -43,6 +43,7 @@ pub(super) fn agent_started(r: &mut Recording<'_>, boot_id: u128) {
 
 /// No operation of the former epoch will be answered: what each was doing is now unknown.
 fn forget_operations(pod: &mut PodState, rebooted: bool) {
+    pod.content_changed = true;
     for volume in &mut pod.volumes {
         volume.refreshing = None;
         volume.content = crate::node::Digest::default();
@@ -279,9 +280,10 @@ pub(super) fn runtime_observed(
     containers: &[SeenContainer],
 ) {
     let sandboxes = &*plausible(r, sandboxes, |s| (s.pod, [s.attempt, 0]));
-    let containers =
-        &*plausible(r, containers, |c| (c.pod, [c.container.incarnation, c.container.attempt]));
+    let containers = &*plausible(r, containers, |c| (c.pod, [c.container.incarnation, c.container.attempt]));
     let only = r.state.observations.remove(&op);
+    let timing = &r.state.config.timing;
+    let (initial, max) = (timing.retry_backoff_initial, timing.retry_backoff_max);
     match only {
         Some(uid) => {
             let (now, timing) = (r.state.now, r.state.config.timing.clone());
@@ -300,11 +302,10 @@ pub(super) fn runtime_observed(
             if complete {
                 r.state.recovery.runtime = Look { asked: None, seen: true, retry: Retry::default() };
             } else {
-                // What it shows is true; what it doesn't show is not known. Look again, but not in a busy loop (L4).
-                let (now, timing) = (r.state.now, r.state.config.timing.clone());
+                // What it shows is true; what it doesn't show is not known. Look again, after a while.
                 let look = &mut r.state.recovery.runtime;
                 look.asked = None;
-                look.retry.fail(now, timing.retry_backoff_initial, timing.retry_backoff_max);
+                look.retry.fail(r.state.now, initial, max);
                 if let Some(at) = look.retry.until {
                     r.state.wake_allocator(at, Why::ObserveRetry);
                 }
@@ -588,21 +589,19 @@ pub(super) fn observe_failed(r: &mut Recording<'_>, op: OpId, error: &OpError) {
     );
 }
 
-/// Looks again at what could not be seen, once its back-off is over. A look that is not due yet is booked anew, since the
-/// wake-up that led here took the place of its own.
+/// Looks again at what could not be seen, once its back-off is over; until then, books the moment.
 pub(crate) fn look_again(r: &mut Recording<'_>) {
     let now = r.state.now;
-    let wanted = |look: &Look| look.retry.until.filter(|_| !look.seen && look.asked.is_none());
-    let (mounts, runtime) = (wanted(&r.state.recovery.mounts), wanted(&r.state.recovery.runtime));
-    for at in [mounts, runtime].into_iter().flatten().filter(|at| *at > now) {
-        r.state.wake_allocator(at, Why::ObserveRetry);
-    }
-    if mounts.is_some_and(|at| at <= now) {
-        let op = r.look(Action::ObserveMounts);
-        r.state.recovery.mounts.asked = Some(op);
-    }
-    if runtime.is_some_and(|at| at <= now) {
-        let op = r.look(Action::ObserveRuntime);
-        r.state.recovery.runtime.asked = Some(op);
+    for action in [Action::ObserveMounts, Action::ObserveRuntime] {
+        let mounts = matches!(action, Action::ObserveMounts);
+        let look = if mounts { &r.state.recovery.mounts } else { &r.state.recovery.runtime };
+        let Some(at) = look.retry.until.filter(|_| !look.seen && look.asked.is_none()) else { continue };
+        if at > now {
+            r.state.wake_allocator(at, Why::ObserveRetry);
+            continue;
+        }
+        let op = r.look(action);
+        let look = if mounts { &mut r.state.recovery.mounts } else { &mut r.state.recovery.runtime };
+        look.asked = Some(op);
     }
 }

@@ -40,6 +40,7 @@ pub(super) fn pod_applied(r: &mut Recording<'_>, pod: &Arc<Pod>) {
         if before.spec.volumes != pod.spec.volumes {
             before.spec.volumes.iter().for_each(|volume| known.let_go_of(volume));
         }
+        known.content_changed = true;
         if let Some(deletion) = pod.deletion {
             delete(known, deletion, now);
         }
@@ -156,19 +157,19 @@ pub(super) fn object_changed(r: &mut Recording<'_>, object: &ObjectRef, version:
         r.state.objects.remove(object);
         return;
     }
-    if version.is_some() {
+    for uid in users {
+        let Some(pod) = r.state.pod_mut(uid) else { continue };
+        pod.content_changed = true;
+        if version.is_none() {
+            continue;
+        }
         // Whoever waits for this object need not wait for the end of a back-off.
-        for uid in users {
-            let Some(pod) = r.state.pod_mut(uid) else { continue };
-            for volume in pod.volumes.iter_mut().filter(|v| v.removed.is_none()) {
-                let shows = volume
-                    .spec
-                    .as_ref()
-                    .is_some_and(|s| s.source.objects().iter().any(|o| o.object == *object));
-                if shows {
-                    volume.retry.clear();
-                    volume.refresh_retry.clear();
-                }
+        for volume in pod.volumes.iter_mut().filter(|v| v.removed.is_none()) {
+            let shows =
+                volume.spec.as_ref().is_some_and(|s| s.source.objects().iter().any(|o| o.object == *object));
+            if shows {
+                volume.retry.clear();
+                volume.refresh_retry.clear();
             }
         }
     }
@@ -183,10 +184,11 @@ pub(super) fn node_changed(r: &mut Recording<'_>, node: &NodeFacts) {
     let all: Vec<PodUid> = r.state.pods.keys().copied().collect();
     for uid in all {
         r.touched.add(uid);
-        if let Some(pod) = r.state.pod_mut(uid) {
-            if pod.is_active() && pod.pending.is_some() {
-                r.state.queue.insert(uid);
-            }
+        if let Some(pod) = r.state.pod_mut(uid)
+            && pod.is_active()
+            && pod.pending.is_some()
+        {
+            r.state.queue.insert(uid);
         }
     }
     let now = r.state.now;
@@ -217,10 +219,10 @@ pub(super) fn status_written(r: &mut Recording<'_>, op: OpId, uid: PodUid) {
     for status in sent.containers.iter().chain(&sent.init_containers) {
         let crate::status::ContainerState::Terminated(shown) = &status.state else { continue };
         let Some(id) = &shown.id else { continue };
-        if let Some(container) = pod.container_of(id) {
-            if container.last.as_ref().is_some_and(|e| e.attempt == id.attempt) {
-                container.end_shown = true;
-            }
+        if let Some(container) = pod.container_of(id)
+            && container.last.as_ref().is_some_and(|e| e.attempt == id.attempt)
+        {
+            container.end_shown = true;
         }
     }
 }

@@ -28,6 +28,7 @@ pub(super) fn mounted(
     volume.reconstructed = false;
     volume.renew_at = renew_at;
     volume.image_digest = image_digest.clone();
+    pod.content_changed = true;
     r.moved(uid, Subject::Volume(id.clone()), "Mounting", "Mounted");
 }
 
@@ -102,6 +103,7 @@ pub(super) fn refreshed(r: &mut Recording<'_>, op: OpId, uid: PodUid, id: &Volum
     volume.refreshing = None;
     volume.refresh_retry.clear();
     volume.renew_at = renew_at;
+    pod.content_changed = true;
 }
 
 pub(super) fn refresh_failed(r: &mut Recording<'_>, op: OpId, uid: PodUid, id: &VolumeId, error: &OpError) {
@@ -117,6 +119,7 @@ pub(super) fn refresh_failed(r: &mut Recording<'_>, op: OpId, uid: PodUid, id: &
     let first = volume.refresh_retry.failures == 0;
     volume.refresh_retry.fail(now, timing.volume_backoff_initial, timing.volume_backoff_max);
     let frozen = volume.removed.is_some();
+    pod.content_changed = true;
     // Once per run of failures, and never for a volume that is going (D11).
     if first && !frozen {
         let message =

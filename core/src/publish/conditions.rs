@@ -24,18 +24,18 @@ pub(super) fn derive(pod: &PodState, phase: PodPhase, now: Time) -> Vec<Conditio
     }
     if let Some(progress) = &pod.in_progress {
         let reason = if progress.error.is_some() { "Error" } else { "" };
-        let message = progress.error.clone().unwrap_or_else(|| "".into());
+        let message = progress.error.clone().unwrap_or_default();
         push(ConditionKind::PodResizeInProgress, true, reason, message, progress.generation);
     }
     if pod.restarting_all.is_some() {
-        push(ConditionKind::AllContainersRestarting, true, "", "".into(), generation);
+        push(ConditionKind::AllContainersRestarting, true, "", Name::default(), generation);
     }
     if pod.end_reason.as_ref().is_some_and(|(reason, _)| &**reason == "Evicted") {
-        push(ConditionKind::DisruptionTarget, true, "TerminationByKubelet", "".into(), generation);
+        push(ConditionKind::DisruptionTarget, true, "TerminationByKubelet", Name::default(), generation);
     }
     let ready_to_start = pod.ready_sandbox().is_some()
         && (pod.spec().host_network || pod.sandbox.as_ref().is_some_and(|s| s.ip.is_some()));
-    push(ConditionKind::PodReadyToStartContainers, ready_to_start, "", "".into(), generation);
+    push(ConditionKind::PodReadyToStartContainers, ready_to_start, "", Name::default(), generation);
     let (initialized, reason, message) = initialized(pod, phase);
     push(ConditionKind::Initialized, initialized, reason, message, generation);
     let (containers_ready, reason, message) = containers_ready(pod, phase);
@@ -43,7 +43,7 @@ pub(super) fn derive(pod: &PodState, phase: PodPhase, now: Time) -> Vec<Conditio
         if containers_ready { gates(pod) } else { (false, reason, message.clone()) };
     push(ConditionKind::Ready, ready, ready_reason, ready_message, generation);
     push(ConditionKind::ContainersReady, containers_ready, reason, message, generation);
-    push(ConditionKind::PodScheduled, true, "", "".into(), generation);
+    push(ConditionKind::PodScheduled, true, "", Name::default(), generation);
     conditions
 }
 
@@ -67,11 +67,11 @@ fn condition(
 
 fn initialized(pod: &PodState, phase: PodPhase) -> (bool, &'static str, Name) {
     if phase == PodPhase::Succeeded {
-        return (true, "PodCompleted", "".into());
+        return (true, "PodCompleted", Name::default());
     }
     let main_started = pod.indices(ContainerKind::Main).any(|i| pod.containers[i].ever_started);
     if pod.initialized || main_started {
-        return (true, "", "".into());
+        return (true, "", Name::default());
     }
     let incomplete = |c: &&ContainerState| match c.kind {
         ContainerKind::Init => c.completed_in.is_none(),
@@ -80,7 +80,7 @@ fn initialized(pod: &PodState, phase: PodPhase) -> (bool, &'static str, Name) {
     };
     let names = list(pod.containers.iter().filter(|c| c.removed.is_none()).filter(incomplete));
     match names {
-        None => (true, "", "".into()),
+        None => (true, "", Name::default()),
         Some(names) => (
             false,
             "ContainersNotInitialized",
@@ -94,8 +94,8 @@ fn containers_ready(pod: &PodState, phase: PodPhase) -> (bool, &'static str, Nam
     // An end that was forced on a pod that had not run says what it lacked (recording 15).
     let computed = super::phase::compute(pod, true);
     match phase {
-        PodPhase::Succeeded => return (false, "PodCompleted", "".into()),
-        PodPhase::Failed if computed.is_terminal() => return (false, "PodFailed", "".into()),
+        PodPhase::Succeeded => return (false, "PodCompleted", Name::default()),
+        PodPhase::Failed if computed.is_terminal() => return (false, "PodFailed", Name::default()),
         PodPhase::Failed | PodPhase::Pending | PodPhase::Running => {}
     }
     let counted = |c: &&ContainerState| {
@@ -107,8 +107,8 @@ fn containers_ready(pod: &PodState, phase: PodPhase) -> (bool, &'static str, Nam
             (false, "ContainersNotReady", text(format_args!("containers with unready status: [{names}]")))
         }
         // Terminal is never ready, whatever is known (B12).
-        None if phase.is_terminal() => (false, "PodFailed", "".into()),
-        None => (true, "", "".into()),
+        None if phase.is_terminal() => (false, "PodFailed", Name::default()),
+        None => (true, "", Name::default()),
     }
 }
 
@@ -116,7 +116,7 @@ fn gates(pod: &PodState) -> (bool, &'static str, Name) {
     let unmet: Vec<&Name> =
         pod.pod.spec.readiness_gates.iter().filter(|g| !pod.gates_met.contains(g)).collect();
     match unmet.first() {
-        None => (true, "", "".into()),
+        None => (true, "", Name::default()),
         Some(gate) => {
             let message = text(format_args!(
                 "corresponding condition of pod readiness gate \"{gate}\" does not exist."

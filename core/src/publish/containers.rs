@@ -55,7 +55,7 @@ fn unallocated(desired: &crate::spec::Container) -> ContainerStatus {
         started: false,
         restart_count: 0,
         image: desired.image.clone(),
-        image_id: "".into(),
+        image_id: Name::default(),
         allocated_resources: Default::default(),
         resources: Default::default(),
         mounts: Vec::new(),
@@ -72,7 +72,7 @@ fn of(pod: &PodState, container: &ContainerState) -> ContainerStatus {
         (None, Some(instance)) => {
             (instance.spec.image.clone(), instance.image_id.clone(), &instance.mounts[..])
         }
-        (None, None) => (container.spec.image.clone(), "".into(), &[][..]),
+        (None, None) => (container.spec.image.clone(), Name::default(), &[][..]),
     };
     let completed =
         container.kind == ContainerKind::Init && matches!(&state, Shown::Terminated(t) if t.exit_code == 0);
@@ -120,7 +120,7 @@ fn states(pod: &PodState, container: &ContainerState) -> (Shown, Option<Terminat
         }
         (Some(last), _) => (Shown::Terminated(last), previous),
         (None, _) if nobody_saw_it_run(pod, container) => (Shown::Terminated(unseen(container)), None),
-        (None, _) => (Shown::Waiting { reason: default_reason(pod), message: "".into() }, None),
+        (None, _) => (Shown::Waiting { reason: default_reason(pod), message: Name::default() }, None),
     }
 }
 

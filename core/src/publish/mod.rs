@@ -29,7 +29,8 @@ pub(crate) fn publish(pod: &mut PodState, ctx: &mut Context<'_>) {
     // Static pods have no object of their own, and a force-removed one's is gone (S8).
     // What was terminal when it was first seen is not told again: how its containers ended is known only there (B28).
     let told_by_others = pod.allocated.is_none() && pod.publication.terminal_acknowledged;
-    let has_reader = pod.pod.source == Source::Api && !pod.object_gone && !told_by_others;
+    let has_reader =
+        pod.pod.source == Source::Api && !pod.object_gone && !told_by_others && pod.releasing.is_none();
     let told = pod.publication.sent == pod.publication.current;
     if !has_reader || told || pod.publication.writing.is_some() {
         return;
@@ -47,7 +48,7 @@ pub(crate) fn publish(pod: &mut PodState, ctx: &mut Context<'_>) {
 /// The pod's status as its state has it.
 pub(crate) fn derive(pod: &PodState, config: &Config, now: Time) -> PodStatus {
     let phase = phase::shown(pod);
-    let (reason, message) = pod.end_reason.clone().unwrap_or_else(|| ("".into(), "".into()));
+    let (reason, message) = pod.end_reason.clone().unwrap_or_default();
     let before = pod.publication.current.as_ref();
     let ip = pod.sandbox.as_ref().and_then(|s| s.ip.clone());
     let init_containers = containers::of_kinds(pod, &[ContainerKind::Init, ContainerKind::Sidecar]);

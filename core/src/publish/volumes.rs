@@ -23,7 +23,7 @@ pub(super) fn derive(pod: &PodState) -> Vec<VolumeStatus> {
             (Some(former), _) => (HostPhase::Unmounting, message(former)),
             (None, Some(volume)) => phase(volume),
             // Desired only: not allocated. Once the pod ends, nothing will be.
-            (None, None) if pod.is_active() => (HostPhase::Pending, "".into()),
+            (None, None) if pod.is_active() => (HostPhase::Pending, Name::default()),
             (None, None) => continue,
         };
         statuses.push(VolumeStatus { name: name.clone(), phase, error_message });
@@ -33,7 +33,7 @@ pub(super) fn derive(pod: &PodState) -> Vec<VolumeStatus> {
 
 fn phase(volume: &VolumeState) -> (HostPhase, Name) {
     match (volume.phase, &volume.error) {
-        (VolumePhase::Mounted, _) => (HostPhase::HostMounted, "".into()),
+        (VolumePhase::Mounted, _) => (HostPhase::HostMounted, Name::default()),
         (VolumePhase::Unmounting { .. }, _) => (HostPhase::Unmounting, message(volume)),
         (
             VolumePhase::Pending
@@ -48,13 +48,13 @@ fn phase(volume: &VolumeState) -> (HostPhase, Name) {
             | VolumePhase::Failed
             | VolumePhase::Uncertain,
             None,
-        ) => (HostPhase::Pending, "".into()),
+        ) => (HostPhase::Pending, Name::default()),
     }
 }
 
 fn message(volume: &VolumeState) -> Name {
     match &volume.error {
-        None => "".into(),
+        None => Name::default(),
         Some(error) => error.chars().take(MESSAGE_MAX_CHARS).collect::<alloc::string::String>().into(),
     }
 }

@@ -66,6 +66,8 @@ pub struct PodState {
     pub generation_floor: u32,
     /// Objects of volumes that went, to be given up unless something else of the pod shows them. Empty between events.
     pub let_go: Vec<ObjectRef>,
+    /// An object or the metadata that volumes show may have changed: what each shows is compared anew.
+    pub content_changed: bool,
     /// Desired differs from allocated, and why.
     pub pending: Option<Pending>,
     /// Allocated resources differ from actuated ones.
@@ -259,6 +261,7 @@ impl PodState {
             volumes: Vec::new(),
             generation_floor: 0,
             let_go: Vec::new(),
+            content_changed: true,
             pending: None,
             in_progress: None,
             cgroup: Resources::default(),

@@ -31,6 +31,8 @@ pub struct VolumeState {
     pub refresh_retry: Retry,
     /// What it shows: a digest of the objects and metadata that the last mount or refresh was given.
     pub content: Digest,
+    /// What it shows is no longer what its sources have.
+    pub stale: bool,
     /// When a credential in it wants renewal.
     pub renew_at: Option<Time>,
     /// An image volume's image.
@@ -95,6 +97,7 @@ impl VolumeState {
             refreshing: None,
             refresh_retry: Retry::default(),
             content: Digest::default(),
+            stale: false,
             renew_at: None,
             image_digest: None,
             usage: None,

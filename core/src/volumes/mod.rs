@@ -63,6 +63,9 @@ pub fn step(phase: VolumePhase, s: Situation) -> Step {
 
 /// Takes the next step of each of the pod's volumes.
 pub(crate) fn reconcile(pod: &mut PodState, ctx: &mut Context<'_>) {
+    if core::mem::take(&mut pod.content_changed) {
+        compare_contents(pod, ctx);
+    }
     let mut at = 0;
     while at < pod.volumes.len() {
         let situation = situation(pod, at, ctx);
@@ -109,7 +112,7 @@ fn situation(pod: &PodState, at: usize, ctx: &mut Context<'_>) -> Situation {
         collides: collides && !removed,
         held: !ctx.may_undo || pod.holds_lease(&volume.id),
         refreshing: volume.refreshing.is_some(),
-        outdated: !removed && (active || terminating) && is_outdated(pod, volume, ctx),
+        outdated: !removed && (active || terminating) && is_outdated(volume, ctx),
     }
 }
 
@@ -137,14 +140,23 @@ fn content(pod: &PodState, spec: &Volume, ctx: &Context<'_>) -> Option<Digest> {
     Some(codec::hash(&(parts, metadata)))
 }
 
-fn is_outdated(pod: &PodState, volume: &VolumeState, ctx: &mut Context<'_>) -> bool {
+/// Notes which mounted volumes show something else than their sources have now.
+fn compare_contents(pod: &mut PodState, ctx: &Context<'_>) {
+    for at in 0..pod.volumes.len() {
+        let volume = &pod.volumes[at];
+        let mounted = matches!(volume.phase, VolumePhase::Mounted);
+        let shown = volume.content;
+        let now = volume.spec.as_ref().filter(|_| mounted).and_then(|spec| content(pod, spec, ctx));
+        pod.volumes[at].stale = now.is_some_and(|now| now != shown);
+    }
+}
+
+fn is_outdated(volume: &VolumeState, ctx: &mut Context<'_>) -> bool {
     if !matches!(volume.phase, VolumePhase::Mounted) {
         return false;
     }
-    let Some(spec) = &volume.spec else { return false };
-    let stale = content(pod, spec, ctx).is_some_and(|now| now != volume.content);
     let expiring = volume.renew_at.is_some_and(|at| ctx.due(at, Why::CredentialRenewal));
-    (stale || expiring) && ctx.retry_due(&volume.refresh_retry, Why::RefreshRetry)
+    (volume.stale || expiring) && ctx.retry_due(&volume.refresh_retry, Why::RefreshRetry)
 }
 
 /// KEP-6395 "rapid re-add collision": told by an event, since errorMessage speaks of the host only.
@@ -196,6 +208,7 @@ fn refresh(pod: &mut PodState, at: usize, ctx: &mut Context<'_>) {
     let volume = &mut pod.volumes[at];
     volume.refreshing = Some(op);
     volume.content = given;
+    volume.stale = false;
 }
 
 fn unmount(pod: &mut PodState, at: usize, ctx: &mut Context<'_>) {

@@ -80,8 +80,11 @@ pub fn pods() -> impl Strategy<Value = Arc<Pod>> {
 }
 
 pub fn ids() -> impl Strategy<Value = ContainerId> {
-    (names(&NAMES), counts(), counts())
-        .prop_map(|(name, incarnation, attempt)| ContainerId { name: name.into(), incarnation, attempt })
+    (names(&NAMES), counts(), counts()).prop_map(|(name, incarnation, attempt)| ContainerId {
+        name: name.into(),
+        incarnation,
+        attempt,
+    })
 }
 
 pub fn seen_states() -> impl Strategy<Value = SeenState> {
@@ -105,8 +108,7 @@ pub fn observed() -> impl Strategy<Value = Fact> {
                 return Fact::MountsObserved { op, mounts: mounts.into_iter().map(seen).collect() };
             }
             let ip = Some("10.0.0.2".into());
-            let sandbox =
-                |(pod, attempt, ready)| SeenSandbox { pod, attempt, ready, ip: Option::clone(&ip) };
+            let sandbox = |(pod, attempt, ready)| SeenSandbox { pod, attempt, ready, ip: Option::clone(&ip) };
             let container = |(pod, container, state)| SeenContainer { pod, container, state };
             Fact::RuntimeObserved {
                 op,
@@ -121,8 +123,10 @@ pub fn observed() -> impl Strategy<Value = Fact> {
 pub fn facts() -> impl Strategy<Value = Fact> {
     let op = || (1..80u64).prop_map(OpId);
     let object = || names(&["one", "two"]).prop_map(object_ref);
-    let gates = any::<(bool, bool)>()
-        .prop_map(|(dynamic_containers, dynamic_volumes)| FeatureGates { dynamic_containers, dynamic_volumes });
+    let gates = any::<(bool, bool)>().prop_map(|(dynamic_containers, dynamic_volumes)| FeatureGates {
+        dynamic_containers,
+        dynamic_volumes,
+    });
     prop_oneof![
         3 => uids().prop_map(|pod| Fact::PodRemoved { pod }),
         3 => prop::sample::select(vec![Source::Api, Source::File]).prop_map(|source| Fact::SourceReady { source }),

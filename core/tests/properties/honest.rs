@@ -1,9 +1,10 @@
 //! A world that tells the truth, however slowly and with whatever failures: the bench checks S1, S2, S6 and S12 on each
 //! command, and once nothing fails any more everything comes to rest with the host as the record has it.
 
-use crate::bench::{Bench, Op, failure, kind};
+use crate::bench::Bench;
 use crate::generate::{NAMES, VOLUMES, volumes};
 use crate::kit::*;
+use crate::words::{Op, failure, kind};
 use nodefold_core::command::Action;
 use nodefold_core::event::ErrorClass;
 use nodefold_core::spec::{Container, RestartPolicy, Volume};
@@ -98,7 +99,8 @@ fn play(steps: &[Step]) -> Bench {
             }
             Step::Exit(which, code) => {
                 let live = bench.node.instances(POD);
-                let running: Vec<_> = live.iter().filter(|(_, s)| matches!(*s, "Running" | "Stopping")).collect();
+                let running: Vec<_> =
+                    live.iter().filter(|(_, s)| matches!(*s, "Running" | "Stopping")).collect();
                 if let Some((id, _)) = running.get(which % running.len().max(1)) {
                     // What a stop or a kill was to end has ended by itself.
                     bench.exits(&id.name.clone(), *code);
@@ -127,7 +129,9 @@ fn play(steps: &[Step]) -> Bench {
 /// An exit that was told already is not told again.
 fn may_be_done(bench: &Bench, command: &nodefold_core::Command) -> bool {
     match &command.action {
-        Action::StopContainer { container, .. } | Action::KillContainer { container } => bench.is_live(container),
+        Action::StopContainer { container, .. } | Action::KillContainer { container } => {
+            bench.is_live(container)
+        }
         _ => true,
     }
 }
@@ -161,7 +165,7 @@ fn answer(bench: &mut Bench, which: usize, outcome: Option<(ErrorClass, bool)>) 
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, max_shrink_iters: 4000, failure_persistence: None,
+    #![proptest_config(ProptestConfig { cases: 150, max_shrink_iters: 4000, failure_persistence: None,
         ..ProptestConfig::default() })]
 
     #[test]

@@ -323,7 +323,10 @@ fn d15_a_removal_beside_an_infeasible_resize_is_not_made_until_that_is_withdrawn
         spec.remove_volume("v");
     });
     bench.pass(Nanos::secs(600));
-    assert_eq!(bench.node.pod(POD).and_then(|p| p.pending.clone()).map(|p| p.kind), Some(PendingKind::Infeasible));
+    assert_eq!(
+        bench.node.pod(POD).and_then(|p| p.pending.clone()).map(|p| p.kind),
+        Some(PendingKind::Infeasible)
+    );
     assert_eq!(bench.take_story(), Vec::<String>::new());
     assert_eq!(bench.phase("v"), Some(HostPhase::HostMounted));
     assert_eq!((bench.allocated_volumes(), bench.retained().len()), (vec!["v".into()], 0));
@@ -379,7 +382,8 @@ fn d17_a_retained_volume_counts_against_the_pods_limit() {
     };
     let given = vec![limited(swapper("a", &["v", "w"]))];
     let mut bench = Bench::running(pod(POD, given, vec![empty_dir("v"), empty_dir("w")]));
-    let report = |name, bytes| Fact::UsageReported { pod: POD, of: UsageOf::Volume(volume_id(name, 0)), bytes };
+    let report =
+        |name, bytes| Fact::UsageReported { pod: POD, of: UsageOf::Volume(volume_id(name, 0)), bytes };
     bench.fact(report("v", GI));
     bench.hold(Op::Unmount, "v");
     bench.change(|spec| {

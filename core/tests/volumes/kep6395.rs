@@ -36,7 +36,10 @@ fn rule_1_a_deferred_transaction_changes_nothing_and_is_allocated_as_a_whole_whe
     assert_eq!(pending(&bench), Some(PendingKind::Deferred));
     bench.pass(Nanos::secs(900));
     assert_eq!(bench.take_story(), Vec::<String>::new());
-    assert_eq!((bench.phase("v"), bench.phase("w")), (Some(HostPhase::HostMounted), Some(HostPhase::Pending)));
+    assert_eq!(
+        (bench.phase("v"), bench.phase("w")),
+        (Some(HostPhase::HostMounted), Some(HostPhase::Pending))
+    );
     assert_eq!(bench.waiting_reason("b").as_deref(), Some("Unallocated"));
     assert_eq!((bench.allocated_volumes(), bench.retained().len()), (vec!["v".into()], 0));
     bench.fact(Fact::PodRemoved { pod: OTHER });
@@ -286,7 +289,10 @@ fn rule_4_two_containers_that_swap_what_the_other_holds_are_both_stopped() {
     bench.pass(Nanos::secs(60));
     assert_eq!(bench.row("a").expect("shown").mounts, [mount("v")]);
     assert_eq!(bench.row("b").expect("shown").mounts, [mount("u")]);
-    assert_eq!((bench.phase("u"), bench.phase("v")), (Some(HostPhase::HostMounted), Some(HostPhase::HostMounted)));
+    assert_eq!(
+        (bench.phase("u"), bench.phase("v")),
+        (Some(HostPhase::HostMounted), Some(HostPhase::HostMounted))
+    );
 }
 
 #[test]
@@ -485,10 +491,11 @@ fn rule_8_the_kep_states_two_and_three() {
 
 #[test]
 fn init_containers_keep_their_mounts() {
-    for edit in [
-        (|spec| spec.edit("init", |c: &mut Container| c.mounts.clear())) as fn(&mut PodSpec),
-        |spec| spec.replace_volume(config_map("v", "b")),
-    ] {
+    for edit in
+        [(|spec| spec.edit("init", |c: &mut Container| c.mounts.clear())) as fn(&mut PodSpec), |spec| {
+            spec.replace_volume(config_map("v", "b"))
+        }]
+    {
         let mut given = pod(POD, vec![swapper("a", &["v"])], vec![config_map("v", "a")]);
         Arc::make_mut(&mut given.spec).init_containers.push(Arc::new(swapper("init", &["v"])));
         let mut bench = Bench::new(config(4000));

@@ -2,6 +2,7 @@
 //! §6.1, and what KEP-6395 and KEP-5972 ask of a node (DESIGN §4). Each test carries the number of its case.
 #![allow(clippy::wildcard_enum_match_arm, reason = "a test looks for one variant among many")]
 
+#[allow(dead_code, reason = "shared with the property tests, which use the rest of it")]
 mod bench;
 mod dynamic;
 mod gates;
@@ -11,6 +12,7 @@ mod kit;
 mod mount_state;
 mod operations;
 mod restart;
+mod words;
 
 /// Cases of §4 that don't concern this core, each with the reason. All others are tested here.
 const NOT_APPLICABLE: &[(u32, &str)] = &[
@@ -22,11 +24,20 @@ const NOT_APPLICABLE: &[(u32, &str)] = &[
     (26, "attachability belongs to persistent volumes"),
     (27, "ephemeral claims belong to persistent volumes"),
     (28, "block and filesystem volume modes belong to persistent volumes"),
-    (30, "one claim under two names belongs to persistent volumes: a node-local volume is private to its name"),
+    (
+        30,
+        "one claim under two names belongs to persistent volumes: a node-local volume is private to its name",
+    ),
     (32, "operations are known by id: nothing is looked up by a key that matches loosely"),
-    (36, "no container start waits for all volumes at once, so there is no wait to fail: volumeStatuses tells each"),
+    (
+        36,
+        "no container start waits for all volumes at once, so there is no wait to fail: volumeStatuses tells each",
+    ),
     (37, "a fold has no context to cancel: an operation ends with a fact"),
-    (38, "orphaned directories are the executor's; the core takes down every mount that an observation reports"),
+    (
+        38,
+        "orphaned directories are the executor's; the core takes down every mount that an observation reports",
+    ),
     (39, "what is a mountpoint is seen by the executor and arrives as an observation"),
     (41, "the size of a tmpfs is computed by the executor from the allocation that MountVolume carries"),
     (42, "mount options are the executor's"),
@@ -54,11 +65,7 @@ const CASES: u32 = 64;
 
 #[test]
 fn every_case_is_tested_or_listed_with_its_reason() {
-    let sources = [
-        include_str!("mount_state.rs"),
-        include_str!("restart.rs"),
-        include_str!("operations.rs"),
-    ];
+    let sources = [include_str!("mount_state.rs"), include_str!("restart.rs"), include_str!("operations.rs")];
     let mut tested: Vec<u32> = sources.iter().flat_map(|text| numbers(text)).collect();
     tested.sort();
     tested.dedup();

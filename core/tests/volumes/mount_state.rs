@@ -82,7 +82,8 @@ fn case_08_a_name_added_again_while_its_unmount_runs_is_mounted_only_after_it() 
     assert_eq!(bench.phase("v"), Some(HostPhase::Unmounting));
     bench.let_go(Op::Unmount, "v");
     let story = bench.take_story();
-    let at = |what: &str| story.iter().position(|s| s == what).unwrap_or_else(|| panic!("{what} in {story:?}"));
+    let at =
+        |what: &str| story.iter().position(|s| s == what).unwrap_or_else(|| panic!("{what} in {story:?}"));
     assert!(at("unmount v#0") < at("mount v#1"));
     assert!(at("mount v#1") < at("create a#0.2"));
 }

@@ -133,10 +133,8 @@ fn case_29_the_effective_limit_of_an_empty_dir() {
         let row = format!("pod {of_pod:?}, sizeLimit {size_limit:?}");
         let limits = of_pod.map(|gib: u64| (ResourceName::EphemeralStorage, gib * GI));
         let resources = Resources { limits: ResourceList::from_pairs(limits), ..Resources::default() };
-        let scratch = VolumeSource::EmptyDir {
-            medium: Medium::Disk,
-            size_limit: size_limit.map(|gib: u64| gib * GI),
-        };
+        let scratch =
+            VolumeSource::EmptyDir { medium: Medium::Disk, size_limit: size_limit.map(|gib: u64| gib * GI) };
         let container = Container { resources, ..user("a", &["v"]) };
         let mut bench = Bench::running(pod(POD, vec![container], vec![source("v", scratch)]));
         let report = |bytes| Fact::UsageReported { pod: POD, of: UsageOf::Volume(volume_id("v", 0)), bytes };
@@ -368,7 +366,11 @@ fn case_63_objects_are_known_for_as_long_as_some_pod_refers_to_them() {
     assert!(bench.node.pod(OTHER).is_none());
     bench.log.clear();
     bench.object("shared", 2);
-    assert_eq!(bench.take_story(), ["refresh v#0", "refresh w#0"], "one pod's end changes nothing for the other");
+    assert_eq!(
+        bench.take_story(),
+        ["refresh v#0", "refresh w#0"],
+        "one pod's end changes nothing for the other"
+    );
     bench.fact(Fact::PodRemoved { pod: POD });
     bench.object("shared", 3);
     assert_eq!(bench.node.anomalies().counts().values().sum::<u64>(), 0);

@@ -168,12 +168,8 @@ fn a_partial_runtime_list_proves_nothing_and_is_asked_for_again_after_a_back_off
     let start = bench.now;
     for _ in 0..3 {
         let asked = bench.take_held(Op::Runtime, "");
-        let partial = Fact::RuntimeObserved {
-            op: asked.op,
-            complete: false,
-            sandboxes: vec![],
-            containers: vec![],
-        };
+        let partial =
+            Fact::RuntimeObserved { op: asked.op, complete: false, sandboxes: vec![], containers: vec![] };
         bench.fact(partial);
         assert!(!bench.is_held(Op::Runtime, ""), "not in a busy loop");
         bench.pass(Nanos::secs(30));
@@ -253,13 +249,8 @@ fn an_operation_of_an_older_epoch_completes_nothing() {
     let op: OpId = bench.take_held(Op::Mount, "v").op;
     bench.restart_whole();
     assert!(bench.is_held(Op::Mount, "v"), "it is mounted again");
-    let late = Fact::VolumeMounted {
-        op,
-        pod: POD,
-        volume: volume_id("v", 0),
-        renew_at: None,
-        image_digest: None,
-    };
+    let late =
+        Fact::VolumeMounted { op, pod: POD, volume: volume_id("v", 0), renew_at: None, image_digest: None };
     bench.fact(late);
     assert_eq!(bench.phase("v"), Some(HostPhase::Pending), "a stale completion changes nothing");
     assert_eq!(bench.node.anomalies().counts().values().sum::<u64>(), 1);

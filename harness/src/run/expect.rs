@@ -33,30 +33,47 @@ pub struct Answered {
 
 /// Checks one form.
 pub fn check(check: &Check, world: &World, story: &Story<'_>, last: Option<&Answered>) -> Result<(), Miss> {
-    let miss = |actual: String, explanation: String| Err(Miss { expected: check.to_string(), actual, explanation });
+    let miss =
+        |actual: String, explanation: String| Err(Miss { expected: check.to_string(), actual, explanation });
     match check {
         Check::Status(pod, subset) => {
-            let Some(status) = world.published_status(pod) else { return miss(no_pod(world, pod), why_no_pod(last)) };
-            contains(check, subset, status)
+            let Some(status) = world.published_status(pod) else {
+                return miss(no_pod(world, pod), why_no_pod(last));
+            };
+            contains(check, subset, &status)
         }
         Check::Allocated(pod, subset) => match allocated(world, pod) {
             Some(object) => contains(check, subset, &object["spec"]),
-            None => miss(format!("{pod} has no allocation"), format!("{} ", no_pod(world, pod)) + &why_no_pod(last)),
+            None => miss(
+                format!("{pod} has no allocation"),
+                format!("{} ", no_pod(world, pod)) + &why_no_pod(last),
+            ),
         },
         Check::Retained(pod, names) => retained(check, world, pod, names),
         Check::Absent(pod, lists) => absent(check, world, pod, lists, last),
         Check::Gone(pod, expected) => gone(check, world, pod, *expected),
-        Check::Instance { pod, container, same, mark } => instance(check, world, story, (pod, container), *same, mark),
+        Check::Instance { pod, container, same, mark } => {
+            instance(check, world, story, (pod, container), *same, mark)
+        }
         Check::Rejected(causes) => rejected(check, causes, last),
         Check::Accepted(expected) => {
-            let Some(last) = last else { return miss("no request was made".into(), "put the request before it".into()) };
+            let Some(last) = last else {
+                return miss("no request was made".into(), "put the request before it".into());
+            };
             match &last.response {
                 Response::Ok { .. } if *expected => Ok(()),
                 Response::Rejected(_) if !*expected => Ok(()),
-                Response::Ok { .. } => miss("accepted".into(), format!("the request of line {} ({})", last.line, last.what)),
+                Response::Ok { .. } => {
+                    miss("accepted".into(), format!("the request of line {} ({})", last.line, last.what))
+                }
                 Response::Rejected(status) => miss(
                     format!("refused ({} {}): {}", status.code, status.reason.as_str(), status.message),
-                    format!("the request of line {} ({}) has these causes: {}", last.line, last.what, causes_of(last)),
+                    format!(
+                        "the request of line {} ({}) has these causes: {}",
+                        last.line,
+                        last.what,
+                        causes_of(last)
+                    ),
                 ),
             }
         }
@@ -130,7 +147,11 @@ fn absent(
     last: Option<&Answered>,
 ) -> Result<(), Miss> {
     let Some(status) = world.published_status(pod) else {
-        return Err(Miss { expected: check.to_string(), actual: no_pod(world, pod), explanation: why_no_pod(last) });
+        return Err(Miss {
+            expected: check.to_string(),
+            actual: no_pod(world, pod),
+            explanation: why_no_pod(last),
+        });
     };
     for (list, names) in lists {
         let key = if list == "conditions" { "type" } else { "name" };
@@ -159,13 +180,21 @@ fn gone(check: &Check, world: &World, pod: &PodRef, expected: bool) -> Result<()
         (None, _) => (no_pod(world, pod), "a pod that never was can't be gone".to_owned()),
         (Some(_), true) => {
             let phase = world.published_status(pod).map_or(Value::Null, |status| status["phase"].clone());
-            let deleting = world.server().pod(pod).map_or(Value::Null, |p| p["metadata"]["deletionTimestamp"].clone());
+            let deleting =
+                world.server().pod(pod).map_or(Value::Null, |p| p["metadata"]["deletionTimestamp"].clone());
             let actual = format!("{pod} is in the API, phase {phase}, deletionTimestamp {deleting}");
-            (actual, format!("still on the node: [{}]; held: [{}]", left.join(", "), world.holds().join(", ")))
+            (
+                actual,
+                format!("still on the node: [{}]; held: [{}]", left.join(", "), world.holds().join(", ")),
+            )
         }
         (Some(_), false) => (
             format!("{pod} is not in the API"),
-            if left.is_empty() { "nothing is left of it".into() } else { format!("still on the node: [{}]", left.join(", ")) },
+            if left.is_empty() {
+                "nothing is left of it".into()
+            } else {
+                format!("still on the node: [{}]", left.join(", "))
+            },
         ),
     };
     Err(Miss { expected: check.to_string(), actual, explanation })
@@ -179,22 +208,32 @@ fn instance(
     same: bool,
     mark: &str,
 ) -> Result<(), Miss> {
-    let miss = |actual: String, explanation: String| Err(Miss { expected: check.to_string(), actual, explanation });
+    let miss =
+        |actual: String, explanation: String| Err(Miss { expected: check.to_string(), actual, explanation });
     let Some(moment) = story.moment(mark) else {
         let marks: Vec<&str> = story.marks().collect();
-        return miss(format!("there is no mark {mark}"), format!("the marks so far are: [{}]", marks.join(", ")));
+        return miss(
+            format!("there is no mark {mark}"),
+            format!("the marks so far are: [{}]", marks.join(", ")),
+        );
     };
-    let then = moment.pods.get(pod).and_then(|uid| {
-        moment.instances.get(&(*uid, container.into())).map(|id| (*uid, id.clone()))
-    });
-    let now = world.server().uid(pod).and_then(|uid| world.instance(uid, container).map(|id| (uid, id.clone())));
+    let then = moment
+        .pods
+        .get(pod)
+        .and_then(|uid| moment.instances.get(&(*uid, container.into())).map(|id| (*uid, id.clone())));
+    let now =
+        world.server().uid(pod).and_then(|uid| world.instance(uid, container).map(|id| (uid, id.clone())));
     let show = |instance: &Option<(PodUid, nodefold_core::ids::ContainerId)>| match instance {
         Some((uid, id)) => format!("{id} of pod {uid}"),
         None => "none".into(),
     };
     match (&then, &now) {
-        (_, None) => miss(no_instance(world, pod, container), format!("at mark {mark} it was {}", show(&then))),
-        (None, Some(_)) if same => miss(show(&now), format!("there was no instance of {container} at mark {mark}")),
+        (_, None) => {
+            miss(no_instance(world, pod, container), format!("at mark {mark} it was {}", show(&then)))
+        }
+        (None, Some(_)) if same => {
+            miss(show(&now), format!("there was no instance of {container} at mark {mark}"))
+        }
         (before, after) if (before == after) == same => Ok(()),
         _ => miss(
             format!("{} (at mark {mark}: {})", show(&now), show(&then)),
@@ -225,23 +264,34 @@ fn commands_about(story: &Story<'_>, pod: &PodRef, thing: &str) -> String {
 }
 
 fn causes_of(last: &Answered) -> String {
-    let causes: Vec<String> =
-        last.response.causes().iter().map(|c| format!("{} {} ({})", c.field, c.reason.as_str(), c.message)).collect();
+    let causes: Vec<String> = last
+        .response
+        .causes()
+        .iter()
+        .map(|c| format!("{} {} ({})", c.field, c.reason.as_str(), c.message))
+        .collect();
     if causes.is_empty() { "none".into() } else { causes.join("; ") }
 }
 
 /// Exactly these causes, as a set: two rules that refuse one field for one reason are one cause.
 fn rejected(check: &Check, expected: &[ExpectedCause], last: Option<&Answered>) -> Result<(), Miss> {
-    let miss = |actual: String, explanation: String| Err(Miss { expected: check.to_string(), actual, explanation });
-    let Some(last) = last else { return miss("no request was made".into(), "put the request before it".into()) };
+    let miss =
+        |actual: String, explanation: String| Err(Miss { expected: check.to_string(), actual, explanation });
+    let Some(last) = last else {
+        return miss("no request was made".into(), "put the request before it".into());
+    };
     let status = match &last.response {
         Response::Rejected(status) => status,
         Response::Ok { .. } => {
-            return miss("accepted".into(), format!("the request of line {} ({}) broke no rule", last.line, last.what));
+            return miss(
+                "accepted".into(),
+                format!("the request of line {} ({}) broke no rule", last.line, last.what),
+            );
         }
     };
     let fits = |expected: &ExpectedCause, field: &str, reason: &str| {
-        expected.field.as_deref().is_none_or(|f| f == field) && expected.reason.as_deref().is_none_or(|r| r == reason)
+        expected.field.as_deref().is_none_or(|f| f == field)
+            && expected.reason.as_deref().is_none_or(|r| r == reason)
     };
     let missing: Vec<String> = expected
         .iter()
@@ -250,7 +300,9 @@ fn rejected(check: &Check, expected: &[ExpectedCause], last: Option<&Answered>) 
             let same_field = status.causes.iter().find(|c| Some(c.field.as_str()) == e.field.as_deref());
             let same_reason = status.causes.iter().find(|c| Some(c.reason.as_str()) == e.reason.as_deref());
             match (same_field, same_reason) {
-                (Some(near), _) => format!("{e} is no cause; the field is refused with {}", near.reason.as_str()),
+                (Some(near), _) => {
+                    format!("{e} is no cause; the field is refused with {}", near.reason.as_str())
+                }
                 (None, Some(near)) => format!("{e} is no cause; that reason is given for {}", near.field),
                 (None, None) => format!("{e} is no cause"),
             }
@@ -285,7 +337,8 @@ fn events(check: &Check, story: &Story<'_>, expected: &[Value]) -> Result<(), Mi
         match recorded[from..].iter().position(|event| event_fits(wanted, event)) {
             Some(found) => from += found + 1,
             None => {
-                let show = |event: &Value| format!("{} ({})", plain(&event["reason"]), plain(&event["message"]));
+                let show =
+                    |event: &Value| format!("{} ({})", plain(&event["reason"]), plain(&event["message"]));
                 let actual: Vec<String> = recorded.iter().map(show).collect();
                 let after = match i.checked_sub(1) {
                     Some(before) => format!(" after {}", expected[before]),
@@ -308,8 +361,15 @@ fn plain(value: &Value) -> &str {
     value.as_str().unwrap_or("")
 }
 
-fn host(check: &Check, world: &World, pod: &PodRef, absent: &[String], present: &[String]) -> Result<(), Miss> {
-    let miss = |actual: String, explanation: String| Err(Miss { expected: check.to_string(), actual, explanation });
+fn host(
+    check: &Check,
+    world: &World,
+    pod: &PodRef,
+    absent: &[String],
+    present: &[String],
+) -> Result<(), Miss> {
+    let miss =
+        |actual: String, explanation: String| Err(Miss { expected: check.to_string(), actual, explanation });
     let Some(uid) = world.server().uid(pod) else { return miss(no_pod(world, pod), String::new()) };
     let there: Vec<String> = world.volumes_on_host(uid).iter().map(ToString::to_string).collect();
     let surplus: Vec<&String> = absent.iter().filter(|name| there.contains(name)).collect();
@@ -358,7 +418,11 @@ fn order(check: &Check, story: &Story<'_>, patterns: &[CommandPattern]) -> Resul
         };
         return Err(Miss {
             expected: check.to_string(),
-            actual: if about.is_empty() { format!("no such commands {}", story.since()) } else { about.join(", ") },
+            actual: if about.is_empty() {
+                format!("no such commands {}", story.since())
+            } else {
+                about.join(", ")
+            },
             explanation: format!("`{pattern}` was not given{after} {}{earlier}; {instead}", story.since()),
         });
     }

@@ -105,7 +105,11 @@ impl Run<'_> {
                 return Err(Trouble::Miss(Miss {
                     expected: format!("nothing in flight and nothing due within {within}"),
                     actual: format!("after one simulated hour still waiting for: {}", waiting.join(", ")),
-                    explanation: if held.is_empty() { String::new() } else { format!("held: {}", held.join(", ")) },
+                    explanation: if held.is_empty() {
+                        String::new()
+                    } else {
+                        format!("held: {}", held.join(", "))
+                    },
                 }));
             }
             self.tell_records();
@@ -157,7 +161,8 @@ impl Run<'_> {
     fn replaces_file(&self, object: &Value) -> bool {
         let namespace = object["metadata"]["namespace"].as_str().unwrap_or("default").to_owned();
         let name = object["metadata"]["name"].as_str().unwrap_or("").to_owned();
-        is_file(object) || (object["kind"] == "Pod" && self.world.server().is_file(&PodRef { namespace, name }))
+        is_file(object)
+            || (object["kind"] == "Pod" && self.world.server().is_file(&PodRef { namespace, name }))
     }
 
     /// A static pod: a manifest file on the node, which needs no API object.

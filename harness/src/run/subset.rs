@@ -95,7 +95,10 @@ fn compare_entry(path: &str, expected: &Value, present: &[Value], out: &mut Vec<
                 path: format!("{path}[]"),
                 expected: expected.clone(),
                 actual: None,
-                hint: format!("no entry of the list has all of it; the list is {}", Value::Array(present.to_vec())),
+                hint: format!(
+                    "no entry of the list has all of it; the list is {}",
+                    Value::Array(present.to_vec())
+                ),
             });
         }
         return;
@@ -113,7 +116,11 @@ fn compare_entry(path: &str, expected: &Value, present: &[Value], out: &mut Vec<
         Some(found) => out.extend(found),
         None => {
             let names: Vec<String> = present.iter().map(|entry| plain(&entry[key])).collect();
-            let hint = if names.is_empty() { "the list is empty".into() } else { format!("there are: {}", names.join(", ")) };
+            let hint = if names.is_empty() {
+                "the list is empty".into()
+            } else {
+                format!("there are: {}", names.join(", "))
+            };
             out.push(Difference { path, expected: expected.clone(), actual: None, hint });
         }
     }
@@ -139,7 +146,9 @@ fn is_zero(value: &Value) -> bool {
 fn plain(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => value.to_string(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+            value.to_string()
+        }
     }
 }
 
@@ -156,7 +165,8 @@ fn is_same_scalar(path: &str, expected: &Value, actual: &Value) -> bool {
     if a == b || (expected.is_boolean() && a.eq_ignore_ascii_case(&b)) {
         return true;
     }
-    let is_amount = ["requests", "limits", "allocatedResources", "sizeLimit"].iter().any(|word| path.contains(word));
+    let is_amount =
+        ["requests", "limits", "allocatedResources", "sizeLimit"].iter().any(|word| path.contains(word));
     match (is_amount, nodefold_k8s::quantity::parse(&a), nodefold_k8s::quantity::parse(&b)) {
         (true, Ok(a), Ok(b)) => a.milli() == b.milli(),
         (true | false, _, _) => false,
@@ -174,15 +184,22 @@ mod tests {
 
     #[test]
     fn a_subset_holds_whatever_else_there_is() {
-        let actual = json!({"phase": "Running", "containerStatuses": [{"name": "b"}, {"name": "a", "ready": true}]});
-        assert_eq!(told(json!({"phase": "Running", "containerStatuses": [{"name": "a", "ready": true}]}), actual), [""; 0]);
+        let actual =
+            json!({"phase": "Running", "containerStatuses": [{"name": "b"}, {"name": "a", "ready": true}]});
+        assert_eq!(
+            told(json!({"phase": "Running", "containerStatuses": [{"name": "a", "ready": true}]}), actual),
+            [""; 0]
+        );
     }
 
     #[test]
     fn the_path_that_differs_is_told() {
         let actual = json!({"containerStatuses": [{"name": "app", "ready": false, "state": {"waiting": {"reason": "X"}}}]});
         assert_eq!(
-            told(json!({"containerStatuses": [{"name": "app", "ready": true, "state": {"running": {}}}]}), actual),
+            told(
+                json!({"containerStatuses": [{"name": "app", "ready": true, "state": {"running": {}}}]}),
+                actual
+            ),
             [
                 "containerStatuses[name=app].ready: expected true, is false",
                 "containerStatuses[name=app].state.running: expected {}, is absent",
@@ -195,14 +212,20 @@ mod tests {
         let actual = json!({"conditions": [{"type": "Ready", "status": "True"}]});
         assert_eq!(
             told(json!({"conditions": [{"type": "PodResizePending"}]}), actual),
-            [r#"conditions[type=PodResizePending]: expected {"type":"PodResizePending"}, is absent (there are: Ready)"#]
+            [
+                r#"conditions[type=PodResizePending]: expected {"type":"PodResizePending"}, is absent (there are: Ready)"#
+            ]
         );
     }
 
     #[test]
     fn mounts_match_by_path() {
-        let actual = json!({"volumeMounts": [{"name": "v", "mountPath": "/a"}, {"name": "v", "mountPath": "/b"}]});
-        assert_eq!(told(json!({"volumeMounts": [{"name": "v", "mountPath": "/b"}]}), actual.clone()), [""; 0]);
+        let actual =
+            json!({"volumeMounts": [{"name": "v", "mountPath": "/a"}, {"name": "v", "mountPath": "/b"}]});
+        assert_eq!(
+            told(json!({"volumeMounts": [{"name": "v", "mountPath": "/b"}]}), actual.clone()),
+            [""; 0]
+        );
         assert_eq!(
             told(json!({"volumeMounts": [{"name": "w", "mountPath": "/b"}]}), actual),
             [r#"volumeMounts[mountPath=/b].name: expected "w", is "v""#]
@@ -212,8 +235,14 @@ mod tests {
     #[test]
     fn amounts_compare_as_amounts_and_left_out_zeros_are_zeros() {
         let actual = json!({"resources": {"requests": {"cpu": "1500m", "memory": "1Gi"}}, "name": "x"});
-        assert_eq!(told(json!({"resources": {"requests": {"cpu": 1.5, "memory": "1024Mi"}}}), actual.clone()), [""; 0]);
-        assert_eq!(told(json!({"readOnly": false, "restartCount": 0, "reason": ""}), actual.clone()), [""; 0]);
+        assert_eq!(
+            told(json!({"resources": {"requests": {"cpu": 1.5, "memory": "1024Mi"}}}), actual.clone()),
+            [""; 0]
+        );
+        assert_eq!(
+            told(json!({"readOnly": false, "restartCount": 0, "reason": ""}), actual.clone()),
+            [""; 0]
+        );
         assert_eq!(told(json!({"name": "1500m"}), json!({"name": "1.5"})).len(), 1, "a name is no amount");
         assert_eq!(told(json!({"readOnly": true}), actual), ["readOnly: expected true, is absent"]);
     }

@@ -8,7 +8,10 @@ use nodefold_k8s::InputError;
 pub fn read(field: &Reader<'_>) -> Result<Nanos, InputError> {
     let text = field.string()?;
     parse(&text).ok_or_else(|| {
-        field.error(format!("{text:?} is no length of time"), "write a number with a unit: 500ms, 5s, 2m, 1h30m")
+        field.error(
+            format!("{text:?} is no length of time"),
+            "write a number with a unit: 500ms, 5s, 2m, 1h30m",
+        )
     })
 }
 

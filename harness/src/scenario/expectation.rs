@@ -18,7 +18,12 @@ pub struct ExpectedCause {
 
 impl fmt::Display for ExpectedCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.field.as_deref().unwrap_or("(any field)"), self.reason.as_deref().unwrap_or("(any reason)"))
+        write!(
+            f,
+            "{} {}",
+            self.field.as_deref().unwrap_or("(any field)"),
+            self.reason.as_deref().unwrap_or("(any reason)")
+        )
     }
 }
 
@@ -75,13 +80,28 @@ pub struct Expectation {
 }
 
 const FORMS: [&str; 12] = [
-    "status", "allocated", "retained", "absent", "gone", "sameInstance", "newInstance", "rejected", "accepted",
-    "events", "host", "order",
+    "status",
+    "allocated",
+    "retained",
+    "absent",
+    "gone",
+    "sameInstance",
+    "newInstance",
+    "rejected",
+    "accepted",
+    "events",
+    "host",
+    "order",
 ];
 
 /// The lists of a status whose entries `absent` may name.
-const STATUS_LISTS: [&str; 5] =
-    ["containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses", "volumeStatuses", "conditions"];
+const STATUS_LISTS: [&str; 5] = [
+    "containerStatuses",
+    "initContainerStatuses",
+    "ephemeralContainerStatuses",
+    "volumeStatuses",
+    "conditions",
+];
 
 impl Expectation {
     pub(super) fn read(field: &Reader<'_>) -> Result<Expectation, InputError> {
@@ -91,7 +111,9 @@ impl Expectation {
         let pod = PodRef::read(field)?;
         let container = field.optional_string("container")?;
         let needs_pod = |form: &Reader<'_>| {
-            pod.clone().ok_or_else(|| form.error("this is about a pod, and none is named", "add `pod: NAME` beside it"))
+            pod.clone().ok_or_else(|| {
+                form.error("this is about a pod, and none is named", "add `pod: NAME` beside it")
+            })
         };
         let mut checks = Vec::new();
         for (key, form) in field.entries()? {
@@ -110,9 +132,12 @@ impl Expectation {
                 "gone" => Check::Gone(needs_pod(&form)?, form.boolean()?),
                 "sameInstance" | "newInstance" => Check::Instance {
                     pod: needs_pod(&form)?,
-                    container: container
-                        .clone()
-                        .ok_or_else(|| form.error("this is about a container, and none is named", "add `container: NAME` beside it"))?,
+                    container: container.clone().ok_or_else(|| {
+                        form.error(
+                            "this is about a container, and none is named",
+                            "add `container: NAME` beside it",
+                        )
+                    })?,
                     same: key == "sameInstance",
                     mark: form.string()?,
                 },
@@ -122,17 +147,24 @@ impl Expectation {
                 "host" => host(&form)?,
                 "order" => Check::Order(patterns(&form)?),
                 "never" => Check::Never(patterns(&form)?),
-                other => return Err(form.error(format!("unknown expectation {other:?}"), did_you_mean(other, &FORMS))),
+                other => {
+                    return Err(
+                        form.error(format!("unknown expectation {other:?}"), did_you_mean(other, &FORMS))
+                    );
+                }
             });
         }
         if checks.is_empty() {
-            return Err(field.error("nothing is expected", format!("use one of: {}, never", FORMS.join(", "))));
+            return Err(
+                field.error("nothing is expected", format!("use one of: {}, never", FORMS.join(", ")))
+            );
         }
         let uses_container = checks.iter().any(|check| matches!(check, Check::Instance { .. }));
         match field.get("container")? {
-            Some(unused) if !uses_container => {
-                Err(unused.error("`container` goes with `sameInstance` or `newInstance`", "for its status, write `status: {containerStatuses: [{name: ...}]}`"))
-            }
+            Some(unused) if !uses_container => Err(unused.error(
+                "`container` goes with `sameInstance` or `newInstance`",
+                "for its status, write `status: {containerStatuses: [{name: ...}]}`",
+            )),
             Some(_) | None => Ok(Expectation { checks }),
         }
     }
@@ -161,7 +193,9 @@ fn cause(item: &Reader<'_>) -> Result<ExpectedCause, InputError> {
             "UnexpectedServerResponse",
         ];
         if !REASONS.contains(&reason.as_str()) {
-            return Err(item.error(format!("{reason:?} is no cause's reason"), did_you_mean(reason, &REASONS)));
+            return Err(
+                item.error(format!("{reason:?} is no cause's reason"), did_you_mean(reason, &REASONS))
+            );
         }
     }
     Ok(ExpectedCause { field, reason })
@@ -175,8 +209,10 @@ fn event(item: &Reader<'_>) -> Result<Value, InputError> {
 
 fn host(form: &Reader<'_>) -> Result<Check, InputError> {
     form.only(&["pod", "namespace", "absent", "present"])?;
-    let pod = PodRef::read(form)?.ok_or_else(|| form.error("\"pod\" is missing", "name the pod whose host side is meant"))?;
-    let names = |key: &str| form.get(key)?.map(|list| list.strings()).transpose().map(Option::unwrap_or_default);
+    let pod = PodRef::read(form)?
+        .ok_or_else(|| form.error("\"pod\" is missing", "name the pod whose host side is meant"))?;
+    let names =
+        |key: &str| form.get(key)?.map(|list| list.strings()).transpose().map(Option::unwrap_or_default);
     Ok(Check::Host { pod, absent: names("absent")?, present: names("present")? })
 }
 
@@ -226,7 +262,12 @@ impl fmt::Display for Check {
                 write!(f, "events in order: {}", texts.join(", "))
             }
             Check::Host { pod, absent, present } => {
-                write!(f, "on the host of {pod}: present [{}], absent [{}]", present.join(", "), absent.join(", "))
+                write!(
+                    f,
+                    "on the host of {pod}: present [{}], absent [{}]",
+                    present.join(", "),
+                    absent.join(", ")
+                )
             }
             Check::Order(patterns) => write!(f, "order: {}", commands(patterns)),
             Check::Never(patterns) => write!(f, "never: {}", commands(patterns)),

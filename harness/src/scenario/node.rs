@@ -73,7 +73,11 @@ impl NodeChange {
                 match name {
                     "DynamicContainers" => change.dynamic_containers = Some(on.boolean()?),
                     "DynamicNodeLocalEphemeralVolumes" => change.dynamic_volumes = Some(on.boolean()?),
-                    _ => return Err(on.error(format!("unknown feature gate {name:?}"), did_you_mean(name, &GATES))),
+                    _ => {
+                        return Err(
+                            on.error(format!("unknown feature gate {name:?}"), did_you_mean(name, &GATES))
+                        );
+                    }
                 }
             }
         }
@@ -113,12 +117,14 @@ impl NodeChange {
 /// A quantity in the core's units.
 fn units(field: &Reader<'_>, resource: &ResourceName) -> Result<u64, InputError> {
     let text = field.string()?;
-    let quantity = nodefold_k8s::quantity::parse(&text)
-        .map_err(|error| field.error(format!("{text:?} is no quantity: {error}"), "write 2, 500m, 4Gi, ..."))?;
+    let quantity = nodefold_k8s::quantity::parse(&text).map_err(|error| {
+        field.error(format!("{text:?} is no quantity: {error}"), "write 2, 500m, 4Gi, ...")
+    })?;
     Ok(match resource {
         ResourceName::Cpu => quantity.milli(),
-        ResourceName::Memory | ResourceName::EphemeralStorage | ResourceName::Pods | ResourceName::Other(_) => {
-            quantity.units()
-        }
+        ResourceName::Memory
+        | ResourceName::EphemeralStorage
+        | ResourceName::Pods
+        | ResourceName::Other(_) => quantity.units(),
     })
 }

@@ -6,9 +6,28 @@ use std::fmt;
 
 /// Every verb that a command can have (`Action::verb`).
 pub const VERBS: [&str; 22] = [
-    "mount", "unmount", "refresh", "pull", "sandbox", "stop-sandbox", "remove-sandbox", "create", "start", "stop",
-    "kill", "remove", "resize", "resize-pod", "hook", "start-probe", "stop-probe", "observe-mounts",
-    "observe-runtime", "status", "event", "release",
+    "mount",
+    "unmount",
+    "refresh",
+    "pull",
+    "sandbox",
+    "stop-sandbox",
+    "remove-sandbox",
+    "create",
+    "start",
+    "stop",
+    "kill",
+    "remove",
+    "resize",
+    "resize-pod",
+    "hook",
+    "start-probe",
+    "stop-probe",
+    "observe-mounts",
+    "observe-runtime",
+    "status",
+    "event",
+    "release",
 ];
 
 /// Commands of one verb about one thing.

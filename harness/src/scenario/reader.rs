@@ -49,16 +49,18 @@ impl<'a> Reader<'a> {
 
     /// It is a mapping.
     pub fn mapping(&self) -> Result<&'a Map<String, Value>, InputError> {
-        self.value
-            .as_object()
-            .ok_or_else(|| self.error(format!("expected a mapping, found {}", kind(self.value)), "write `key: value` pairs"))
+        self.value.as_object().ok_or_else(|| {
+            self.error(format!("expected a mapping, found {}", kind(self.value)), "write `key: value` pairs")
+        })
     }
 
     /// It is a mapping with no keys but these.
     pub fn only(&self, allowed: &[&str]) -> Result<(), InputError> {
         for (key, value) in self.mapping()? {
             if !allowed.contains(&key.as_str()) {
-                return Err(self.child(key, value).error(format!("unknown key {key:?}"), did_you_mean(key, allowed)));
+                return Err(self
+                    .child(key, value)
+                    .error(format!("unknown key {key:?}"), did_you_mean(key, allowed)));
             }
         }
         Ok(())
@@ -81,10 +83,12 @@ impl<'a> Reader<'a> {
 
     /// The entries of a list.
     pub fn items(&self) -> Result<Vec<Reader<'a>>, InputError> {
-        let list = self
-            .value
-            .as_array()
-            .ok_or_else(|| self.error(format!("expected a list, found {}", kind(self.value)), "write `[a, b]` or `- a` lines"))?;
+        let list = self.value.as_array().ok_or_else(|| {
+            self.error(
+                format!("expected a list, found {}", kind(self.value)),
+                "write `[a, b]` or `- a` lines",
+            )
+        })?;
         Ok(list.iter().enumerate().map(|(i, value)| self.child(&format!("[{i}]"), value)).collect())
     }
 
@@ -118,9 +122,12 @@ impl<'a> Reader<'a> {
 
     /// A whole number that is not negative.
     pub fn whole(&self) -> Result<u64, InputError> {
-        self.value
-            .as_u64()
-            .ok_or_else(|| self.error(format!("expected a whole number, found {}", kind(self.value)), "write digits, without quotes"))
+        self.value.as_u64().ok_or_else(|| {
+            self.error(
+                format!("expected a whole number, found {}", kind(self.value)),
+                "write digits, without quotes",
+            )
+        })
     }
 
     /// A problem that the Kubernetes boundary found in the object standing here.

@@ -141,8 +141,23 @@ pub struct Step {
 }
 
 const STEP_VERBS: [&str; 17] = [
-    "create", "update", "dynamic", "resize", "ephemeral", "delete", "advance", "settle", "exit", "probe", "hold",
-    "release", "fail", "crash", "set", "mark", "expect",
+    "create",
+    "update",
+    "dynamic",
+    "resize",
+    "ephemeral",
+    "delete",
+    "advance",
+    "settle",
+    "exit",
+    "probe",
+    "hold",
+    "release",
+    "fail",
+    "crash",
+    "set",
+    "mark",
+    "expect",
 ];
 
 impl Verb {
@@ -172,7 +187,11 @@ impl Verb {
     /// Only a simulated world can do it. (A release goes with its hold.)
     pub const fn is_simulation_only(&self) -> bool {
         match self {
-            Verb::Hold(_) | Verb::Release(_) | Verb::Fail(..) | Verb::Probe { .. } | Verb::Crash(Crash::Host) => true,
+            Verb::Hold(_)
+            | Verb::Release(_)
+            | Verb::Fail(..)
+            | Verb::Probe { .. }
+            | Verb::Crash(Crash::Host) => true,
             Verb::Set(change) => change.images.is_some(),
             Verb::Create(_)
             | Verb::Update(_)
@@ -198,7 +217,11 @@ impl Step {
             Value::String(word) if word == "settle" => ("settle", item.clone()),
             _ => match item.entries()?.as_slice() {
                 [one] => one.clone(),
-                [] => return Err(item.error("a step without a verb", format!("use one of: {}", STEP_VERBS.join(", ")))),
+                [] => {
+                    return Err(
+                        item.error("a step without a verb", format!("use one of: {}", STEP_VERBS.join(", ")))
+                    );
+                }
                 [_, (second, field), ..] => {
                     return Err(field.error(
                         format!("a step has exactly one verb; {second:?} is a second one"),
@@ -236,7 +259,11 @@ fn read_verb(name: &str, field: &Reader<'_>) -> Result<Verb, InputError> {
         "crash" => Verb::Crash(match field.string()?.as_str() {
             "agent" => Crash::Agent,
             "host" => Crash::Host,
-            other => return Err(field.error(format!("unknown crash {other:?}"), did_you_mean(other, &["agent", "host"]))),
+            other => {
+                return Err(
+                    field.error(format!("unknown crash {other:?}"), did_you_mean(other, &["agent", "host"]))
+                );
+            }
         }),
         "set" => Verb::Set(NodeChange::read(field)?),
         "mark" => Verb::Mark(field.string()?),
@@ -287,7 +314,11 @@ fn delete(field: &Reader<'_>) -> Result<DeleteTarget, InputError> {
     }
     let (kind, namespaced, name) = match named.as_slice() {
         [one] => one,
-        [] => return Err(field.error("nothing to delete", "name it: `{pod: web}`, `{secret: s}`, `{configMap: c}`")),
+        [] => {
+            return Err(
+                field.error("nothing to delete", "name it: `{pod: web}`, `{secret: s}`, `{configMap: c}`")
+            );
+        }
         [_, (.., second), ..] => return Err(second.error("a second thing to delete", "use a step for each")),
     };
     let (namespace, name) = if *kind == "Pod" {
@@ -315,12 +346,15 @@ fn exit(field: &Reader<'_>) -> Result<Verb, InputError> {
         }
         (None, Some(signal)) => {
             let name = signal.string()?;
-            let number = signal_number(&name)
-                .ok_or_else(|| signal.error(format!("unknown signal {name:?}"), "write KILL, TERM, SEGV, ... or its number"))?;
+            let number = signal_number(&name).ok_or_else(|| {
+                signal.error(format!("unknown signal {name:?}"), "write KILL, TERM, SEGV, ... or its number")
+            })?;
             Ending::Signal(number)
         }
         (None, None) => Ending::Code(0),
-        (Some(_), Some(signal)) => return Err(signal.error("a process ends by a code or by a signal", "leave one out")),
+        (Some(_), Some(signal)) => {
+            return Err(signal.error("a process ends by a code or by a signal", "leave one out"));
+        }
     };
     Ok(Verb::Exit { pod, container, ending })
 }
@@ -394,13 +428,18 @@ fn scope(field: &Reader<'_>, more_keys: &[&str]) -> Result<Scope, InputError> {
     let pod = PodRef::read(field)?.map(|pod| (pod.namespace, pod.name));
     let (volume, container) = (field.get("volume")?, field.get("container")?);
     let target = match (operation.target(), volume, container) {
-        (TargetKind::Volume, Some(target), None) | (TargetKind::Container, None, Some(target)) => Some(target.string()?),
+        (TargetKind::Volume, Some(target), None) | (TargetKind::Container, None, Some(target)) => {
+            Some(target.string()?)
+        }
         (_, None, None) => None,
         (TargetKind::Volume, _, Some(wrong)) => {
-            return Err(wrong.error(format!("{name} is about a volume"), "write `volume:` instead of `container:`"));
+            return Err(
+                wrong.error(format!("{name} is about a volume"), "write `volume:` instead of `container:`")
+            );
         }
         (TargetKind::Container, Some(wrong), _) => {
-            return Err(wrong.error(format!("{name} is about a container"), "write `container:` instead of `volume:`"));
+            return Err(wrong
+                .error(format!("{name} is about a container"), "write `container:` instead of `volume:`"));
         }
         (TargetKind::PodOnly, Some(wrong), _) | (TargetKind::PodOnly, None, Some(wrong)) => {
             return Err(wrong.error(format!("{name} is about a whole pod"), "leave this out"));
@@ -414,7 +453,11 @@ fn fail(field: &Reader<'_>) -> Result<Verb, InputError> {
     let times = match field.get("times")? {
         None => None,
         Some(times) => match u32::try_from(times.whole()?) {
-            Ok(0) => return Err(times.error("failing 0 times is not failing", "give a number from 1, or leave it out")),
+            Ok(0) => {
+                return Err(
+                    times.error("failing 0 times is not failing", "give a number from 1, or leave it out")
+                );
+            }
             Ok(n) => Some(n),
             Err(_) => return Err(times.error("too many times", "leave it out: it fails until released")),
         },

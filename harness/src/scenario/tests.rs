@@ -82,7 +82,9 @@ fn every_verb_is_read_with_its_line() {
     assert!(matches!(verbs[9], Verb::Settle(t) if *t == Nanos::secs(120)));
     assert!(matches!(verbs[10], Verb::Exit { ending: Ending::Signal(9), .. }));
     assert!(matches!(verbs[11], Verb::Probe { kind: ProbeKind::Liveness, passes: false, .. }));
-    assert!(matches!(verbs[12], Verb::Hold(s) if s.operation == Operation::Stop && s.target.as_deref() == Some("app")));
+    assert!(
+        matches!(verbs[12], Verb::Hold(s) if s.operation == Operation::Stop && s.target.as_deref() == Some("app"))
+    );
     assert!(matches!(verbs[13], Verb::Release(s) if s.pod.is_none()));
     assert!(matches!(verbs[14], Verb::Fail(_, f) if f.times == Some(2) && f.class == ErrorClass::Uncertain));
     assert!(matches!(verbs[15], Verb::Crash(Crash::Host)));
@@ -113,7 +115,9 @@ fn every_expectation_form_is_read() {
         ("{pod: web, status: {phase: Running}, retained: []}", 2),
     ];
     for (form, checks) in forms {
-        let Verb::Expect(expectation) = only(&format!("- expect: {form}\n")) else { panic!("no expectation") };
+        let Verb::Expect(expectation) = only(&format!("- expect: {form}\n")) else {
+            panic!("no expectation")
+        };
         assert_eq!(expectation.checks.len(), checks, "{form}");
     }
 }
@@ -125,25 +129,45 @@ fn what_is_wrong_is_told_with_its_line_and_a_remedy() {
         ("- mark: a\n- advance: 5\n", "t.yaml:4:", "\"5\" is no length of time (write a number with a unit"),
         ("- mark: a\n  settle: 1m\n", "t.yaml:", "exactly one verb"),
         ("- {}\n", "t.yaml:3:", "a step without a verb"),
-        ("- hold: {operation: mont, pod: web}\n", "t.yaml:3:", "unknown operation \"mont\" (did you mean \"mount\"?)"),
+        (
+            "- hold: {operation: mont, pod: web}\n",
+            "t.yaml:3:",
+            "unknown operation \"mont\" (did you mean \"mount\"?)",
+        ),
         ("- hold: {operation: mount, pod: web, container: c}\n", "t.yaml:3:", "mount is about a volume"),
         ("- hold: {operation: stop, pod: web, volume: v}\n", "t.yaml:3:", "stop is about a container"),
         ("- fail: {operation: watch, container: v}\n", "t.yaml:3:", "watch is about a whole pod"),
         ("- fail: {operation: mount, times: 0}\n", "t.yaml:3:", "failing 0 times"),
         ("- fail: {operation: mount, kind: maybe}\n", "t.yaml:3:", "unknown kind \"maybe\""),
-        ("- exit: {pod: web, container: c, code: 1, signal: KILL}\n", "t.yaml:3:", "by a code or by a signal"),
+        (
+            "- exit: {pod: web, container: c, code: 1, signal: KILL}\n",
+            "t.yaml:3:",
+            "by a code or by a signal",
+        ),
         ("- exit: {pod: web, container: c, code: 300}\n", "t.yaml:3:", "300 is no exit code"),
         ("- exit: {pod: web, container: c, signal: STOPP}\n", "t.yaml:3:", "unknown signal"),
-        ("- probe: {pod: web, container: c, kind: ready, result: failure}\n", "t.yaml:3:", "unknown probe \"ready\""),
+        (
+            "- probe: {pod: web, container: c, kind: ready, result: failure}\n",
+            "t.yaml:3:",
+            "unknown probe \"ready\"",
+        ),
         ("- crash: kubelet\n", "t.yaml:3:", "unknown crash \"kubelet\""),
         ("- set: {}\n", "t.yaml:3:", "nothing to set"),
-        ("- set: {featureGates: {DynamicContainer: true}}\n", "t.yaml:3:", "did you mean \"DynamicContainers\"?"),
+        (
+            "- set: {featureGates: {DynamicContainer: true}}\n",
+            "t.yaml:3:",
+            "did you mean \"DynamicContainers\"?",
+        ),
         ("- delete: {}\n", "t.yaml:3:", "nothing to delete"),
         ("- delete: {pod: a, secret: b}\n", "t.yaml:3:", "a second thing to delete"),
         ("- dynamic: {patch: {spec: {}}}\n", "t.yaml:3:", "\"pod\" is missing"),
         ("- dynamic: {pod: web, pach: {}}\n", "t.yaml:3:", "unknown key \"pach\" (did you mean \"patch\"?)"),
         ("- dynamic: {pod: web, patch: {spec: {volums: []}}}\n", "t.yaml:3:", "volumes"),
-        ("- create: {apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {container: []}}\n", "t.yaml:3:", "containers"),
+        (
+            "- create: {apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {container: []}}\n",
+            "t.yaml:3:",
+            "containers",
+        ),
         ("- create: {kind: Pod}\n", "t.yaml:3:", "\"metadata\" is missing"),
         ("- expect: {status: {phase: Running}}\n", "t.yaml:3:", "none is named (add `pod: NAME` beside it)"),
         ("- expect: {pod: web, sameInstance: m}\n", "t.yaml:3:", "add `container: NAME` beside it"),
@@ -151,7 +175,11 @@ fn what_is_wrong_is_told_with_its_line_and_a_remedy() {
         ("- expect: {pod: web}\n", "t.yaml:3:", "nothing is expected"),
         ("- expect: {pod: web, statsu: {}}\n", "t.yaml:3:", "did you mean \"status\"?"),
         ("- expect: {pod: web, absent: {containers: [a]}}\n", "t.yaml:3:", "unknown key \"containers\""),
-        ("- expect: {order: [mout web/a]}\n", "t.yaml:3:", "unknown command \"mout\" (did you mean \"mount\"?)"),
+        (
+            "- expect: {order: [mout web/a]}\n",
+            "t.yaml:3:",
+            "unknown command \"mout\" (did you mean \"mount\"?)",
+        ),
         ("- expect: {order: [mount web a]}\n", "t.yaml:3:", "more than a verb and a target"),
         ("- expect: {rejected: [{reason: Forbidden}]}\n", "t.yaml:3:", "no cause's reason"),
         ("- expect: {events: [{type: Warning}]}\n", "t.yaml:3:", "\"reason\" is missing"),

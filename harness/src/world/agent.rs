@@ -63,7 +63,11 @@ impl Agent {
         if !self.alive {
             return None;
         }
-        self.node.deadlines().filter(|(_, _, why)| !why.is_housekeeping()).map(|(at, _, why)| (at, why)).next()
+        self.node
+            .deadlines()
+            .filter(|(_, _, why)| !why.is_housekeeping())
+            .map(|(at, _, why)| (at, why))
+            .next()
     }
 
     /// Makes a fact durable, folds it in, and gives the commands that it made due (write-ahead, DESIGN §8).
@@ -74,7 +78,8 @@ impl Agent {
         self.node.apply(&event, &mut self.out);
         let at = event.at;
         records.push(Record::Fact { seq: self.node.event_count().0, event });
-        records.extend(self.out.transitions.drain(..).map(|transition| Record::Transition { at, transition }));
+        records
+            .extend(self.out.transitions.drain(..).map(|transition| Record::Transition { at, transition }));
         let commands = std::mem::take(&mut self.out.commands);
         self.log.commands_given(&commands);
         records.extend(commands.iter().map(|command| Record::Command { at, command: command.clone() }));

@@ -22,14 +22,18 @@ pub struct Content {
 pub fn gather(server: &Server, images: &Images, volume: &Volume, now: Time) -> Result<Content, OpError> {
     let manifest: Value = serde_json::from_str(&volume.rest.0).unwrap_or(Value::Null);
     match &volume.source {
-        VolumeSource::EmptyDir { .. } | VolumeSource::DownwardApi | VolumeSource::HostPath => Ok(Content::default()),
+        VolumeSource::EmptyDir { .. } | VolumeSource::DownwardApi | VolumeSource::HostPath => {
+            Ok(Content::default())
+        }
         VolumeSource::ConfigMap(source) => {
             object(server, source, &manifest["configMap"]).map(|()| Content::default()).map_err(final_error)
         }
         VolumeSource::Secret(source) => {
             object(server, source, &manifest["secret"]).map(|()| Content::default()).map_err(final_error)
         }
-        VolumeSource::Projected(sources) => projected(server, sources, &manifest["projected"]["sources"], now),
+        VolumeSource::Projected(sources) => {
+            projected(server, sources, &manifest["projected"]["sources"], now)
+        }
         VolumeSource::Image { reference, pull_policy } => {
             let pulled = images.pull(reference, *pull_policy)?;
             Ok(Content { renew_at: None, image_digest: Some(pulled.image_id) })
@@ -53,7 +57,11 @@ fn object(server: &Server, source: &ObjectSource, manifest: &Value) -> Result<()
         ObjectKind::ClusterTrustBundle => ("clustertrustbundle", "clustertrustbundle has no key"),
     };
     let Some(object) = server.referenced(reference) else {
-        return if source.optional { Ok(()) } else { Err(format!("{word} \"{}\" not found", reference.name)) };
+        return if source.optional {
+            Ok(())
+        } else {
+            Err(format!("{word} \"{}\" not found", reference.name))
+        };
     };
     let keys = nodefold_k8s::object_data(object);
     let items = manifest["items"].as_array().map(Vec::as_slice).unwrap_or_default();

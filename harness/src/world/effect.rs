@@ -9,7 +9,7 @@ use super::runtime::{Container, Sandbox, State};
 use super::{World, WorldError};
 use nodefold_api::{Request, Response};
 use nodefold_core::command::{Action, Command};
-use nodefold_core::event::{ErrorClass, Fact, OpError};
+use nodefold_core::event::{ErrorClass, Exit, Fact, OpError};
 use nodefold_core::ids::{ContainerId, PodUid, VolumeId};
 use nodefold_core::spec::Volume;
 use std::collections::BTreeMap;
@@ -28,9 +28,11 @@ impl World {
         };
         let answer = match failure {
             Some(failure) => {
-                if failure.class == ErrorClass::Uncertain {
+                match failure.class {
                     // Done, but reported as failed.
-                    let _reported_otherwise = self.perform(&command)?;
+                    ErrorClass::Uncertain => drop(self.perform(&command)?),
+                    ErrorClass::Final => self.give_up(&command),
+                    ErrorClass::Transient => {}
                 }
                 failed(&command, failure.as_error())
             }
@@ -53,6 +55,21 @@ impl World {
         Ok(())
     }
 
+    /// What a refusal for good leaves behind: nothing, but that a runtime shows a container which it could not start as
+    /// ended with 128.
+    fn give_up(&mut self, command: &Command) {
+        if let Action::StartContainer { container: id } = &command.action {
+            let finished_at = self.now;
+            let key = (command.pod, id.clone());
+            if let Some(container) =
+                self.runtime.containers.get_mut(&key).filter(|container| container.state == State::Created)
+            {
+                let (code, signal, reason) = (128, None, "StartError".into());
+                container.state = State::Exited(Exit { code, signal, reason, started_at: None, finished_at });
+            }
+        }
+    }
+
     /// The agent hears how an operation ended.
     pub(super) fn answer(&mut self, key: &OpKey) -> Result<(), WorldError> {
         match self.inflight.remove(key).map(|op| op.phase) {
@@ -67,10 +84,18 @@ impl World {
             Action::MountVolume { volume, spec, .. } => self.mount(command, volume, spec),
             Action::UnmountVolume { volume, .. } => self.unmount(command, volume),
             Action::RefreshVolume { volume, spec, .. } => self.refresh(command, volume, spec),
-            Action::PullImage { container, image, policy } => self.images.pull(image, *policy).map(|pulled| {
-                let (image_id, already_present) = (pulled.image_id, pulled.already_present);
-                Some(Fact::ImagePulled { op, pod, container: container.clone(), image_id, already_present })
-            }),
+            Action::PullImage { container, image, policy } => {
+                self.images.pull(image, *policy).map(|pulled| {
+                    let (image_id, already_present) = (pulled.image_id, pulled.already_present);
+                    Some(Fact::ImagePulled {
+                        op,
+                        pod,
+                        container: container.clone(),
+                        image_id,
+                        already_present,
+                    })
+                })
+            }
             Action::CreateSandbox { attempt, allocated, .. } => {
                 let ip = (!allocated.host_network).then(|| self.runtime.next_address());
                 self.runtime.sandboxes.insert((pod, *attempt), Sandbox { ready: true, ip: ip.clone() });
@@ -92,13 +117,17 @@ impl World {
             Action::StopContainer { container, grace } => {
                 self.end(pod, container, |world| world.terminate(pod, container, *grace))
             }
-            Action::KillContainer { container } => self.end(pod, container, |world| world.kill(pod, container)),
+            Action::KillContainer { container } => {
+                self.end(pod, container, |world| world.kill(pod, container))
+            }
             Action::RemoveContainer { container } => self.remove(command, container),
             Action::ResizeContainer { container, .. } => match self.state(pod, container) {
                 Some(State::Running { .. } | State::Created) => {
                     Ok(Some(Fact::ContainerResized { op, pod, container: container.clone() }))
                 }
-                Some(State::Exited(_)) | None => Err(refused(format!("container {container} is not running"))),
+                Some(State::Exited(_)) | None => {
+                    Err(refused(format!("container {container} is not running")))
+                }
             },
             Action::ResizePod { .. } => Ok(Some(Fact::PodResized { op, pod })),
             Action::RunHook { container, hook, .. } => {
@@ -126,7 +155,8 @@ impl World {
         let (op, pod) = (command.op, command.pod);
         let content = content::gather(&self.server, &self.images, spec, self.now)?;
         if let Some(other) = self.mounts.put(pod, volume, spec) {
-            let what = format!("volume {volume} of {pod} was mounted over {other}, which is still on the host");
+            let what =
+                format!("volume {volume} of {pod} was mounted over {other}, which is still on the host");
             self.broken("S6", what);
         }
         let (renew_at, image_digest) = (content.renew_at, content.image_digest);
@@ -136,7 +166,8 @@ impl World {
     fn unmount(&mut self, command: &Command, volume: &VolumeId) -> Done {
         let (op, pod) = (command.op, command.pod);
         if let Some(holder) = self.runtime.holder_of(pod, volume).cloned() {
-            let what = format!("volume {volume} of {pod} was unmounted while container {holder} has it mounted");
+            let what =
+                format!("volume {volume} of {pod} was unmounted while container {holder} has it mounted");
             self.broken("S1", what);
         }
         self.mounts.take(pod, volume);
@@ -183,8 +214,10 @@ impl World {
             return Err(refused(format!("sandbox {} not found or not ready", new.sandbox)));
         }
         if let Some(missing) = new.mounts.iter().find(|m| !self.mounts.has(pod, &m.volume)) {
-            let message =
-                format!("cannot find volume \"{}\" to mount into container \"{}\"", missing.volume.name, id.name);
+            let message = format!(
+                "cannot find volume \"{}\" to mount into container \"{}\"",
+                missing.volume.name, id.name
+            );
             return Err(refused(message));
         }
         match self.state(pod, id) {
@@ -195,7 +228,10 @@ impl World {
             Some(State::Created) => {}
             None => {
                 if let Some(namesake) = self.runtime.live_namesake(pod, id).cloned() {
-                    self.broken("S6", format!("container {id} of {pod} was created while {namesake} may still run"));
+                    self.broken(
+                        "S6",
+                        format!("container {id} of {pod} was created while {namesake} may still run"),
+                    );
                 }
                 self.runtime.add(pod, id.clone(), new);
             }
@@ -257,11 +293,10 @@ impl World {
         self.runtime.containers.get(&(pod, id.clone())).map(|c| &c.state)
     }
 
-    /// The node writes a status to the API; a static pod's goes to its mirror.
+    /// The node writes a status to the API. A static pod has no object there; its mirror pod would take anything.
     fn write_status(&mut self, command: &Command, status: serde_json::Value) -> Result<Done, WorldError> {
         let (op, pod) = (command.op, command.pod);
         if self.server.is_static(pod) {
-            self.server.write_mirror(pod, status);
             return Ok(Ok(Some(Fact::StatusWritten { op, pod })));
         }
         let Some(name) = self.server.name(pod).cloned() else {
@@ -310,10 +345,18 @@ fn refused(message: String) -> OpError {
 fn failed(command: &Command, error: OpError) -> Option<Fact> {
     let (op, pod) = (command.op, command.pod);
     Some(match &command.action {
-        Action::MountVolume { volume, .. } => Fact::VolumeMountFailed { op, pod, volume: volume.clone(), error },
-        Action::UnmountVolume { volume, .. } => Fact::VolumeUnmountFailed { op, pod, volume: volume.clone(), error },
-        Action::RefreshVolume { volume, .. } => Fact::VolumeRefreshFailed { op, pod, volume: volume.clone(), error },
-        Action::PullImage { container, .. } => Fact::ImagePullFailed { op, pod, container: container.clone(), error },
+        Action::MountVolume { volume, .. } => {
+            Fact::VolumeMountFailed { op, pod, volume: volume.clone(), error }
+        }
+        Action::UnmountVolume { volume, .. } => {
+            Fact::VolumeUnmountFailed { op, pod, volume: volume.clone(), error }
+        }
+        Action::RefreshVolume { volume, .. } => {
+            Fact::VolumeRefreshFailed { op, pod, volume: volume.clone(), error }
+        }
+        Action::PullImage { container, .. } => {
+            Fact::ImagePullFailed { op, pod, container: container.clone(), error }
+        }
         Action::CreateSandbox { attempt, .. } => Fact::SandboxFailed { op, pod, attempt: *attempt, error },
         Action::StopSandbox { attempt } => Fact::SandboxStopFailed { op, pod, attempt: *attempt, error },
         Action::RemoveSandbox { attempt } => Fact::SandboxRemoveFailed { op, pod, attempt: *attempt, error },

@@ -67,7 +67,9 @@ impl World {
     fn mount_time(&self, key: &OpKey, spec: &Volume) -> Nanos {
         let mount = latency::of_mount(key, spec);
         match &spec.source {
-            VolumeSource::Image { reference, pull_policy } => self.images.pull_time(reference, *pull_policy, mount),
+            VolumeSource::Image { reference, pull_policy } => {
+                self.images.pull_time(reference, *pull_policy, mount)
+            }
             VolumeSource::EmptyDir { .. }
             | VolumeSource::ConfigMap(_)
             | VolumeSource::Secret(_)
@@ -109,7 +111,8 @@ impl World {
         }
         key.kind == OpKind::StopSandbox
             && self.runtime.of_pod(key.pod).any(|(id, container)| {
-                matches!(container.state, State::Running { .. }) && self.is_held(Operation::Stop, key.pod, &id.name)
+                matches!(container.state, State::Running { .. })
+                    && self.is_held(Operation::Stop, key.pod, &id.name)
             })
     }
 }

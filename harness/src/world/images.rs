@@ -111,7 +111,8 @@ mod tests {
     #[test]
     fn without_a_list_everything_is_present() {
         let images = Images::default();
-        let pulled = images.pull("registry.local/busybox:1", PullPolicy::IfNotPresent).map(|p| p.already_present);
+        let pulled =
+            images.pull("registry.local/busybox:1", PullPolicy::IfNotPresent).map(|p| p.already_present);
         assert!(matches!(pulled, Ok(true)));
         let asked = images.pull("registry.local/busybox:1", PullPolicy::Always).map(|p| p.already_present);
         assert!(matches!(asked, Ok(false)), "Always asks the registry");

@@ -85,7 +85,8 @@ impl World {
         if let Action::StartProbe { container, probe, spec } = &command.action {
             self.probes.insert((pod, container.clone(), *probe), None);
             let first = self.now.after(first_result(spec, *probe));
-            self.pending.insert(Choice::ProbeReported { pod, container: container.clone(), probe: *probe }, first);
+            self.pending
+                .insert(Choice::ProbeReported { pod, container: container.clone(), probe: *probe }, first);
         } else if let Action::StopProbe { container, probe } = &command.action {
             self.probes.remove(&(pod, container.clone(), *probe));
             self.pending.remove(&Choice::ProbeReported { pod, container: container.clone(), probe: *probe });
@@ -93,7 +94,12 @@ impl World {
     }
 
     /// The agent hears what a probe finds, if that is news.
-    pub(super) fn probe_reported(&mut self, pod: PodUid, id: &ContainerId, probe: ProbeKind) -> Result<(), WorldError> {
+    pub(super) fn probe_reported(
+        &mut self,
+        pod: PodUid,
+        id: &ContainerId,
+        probe: ProbeKind,
+    ) -> Result<(), WorldError> {
         let Some(container) = self.runtime.containers.get(&(pod, id.clone())) else { return Ok(()) };
         if !matches!(container.state, State::Running { .. }) {
             return Ok(());
@@ -108,7 +114,13 @@ impl World {
     }
 
     /// A step of the story changes what a probe finds. False: no such process runs.
-    pub fn flip_probe(&mut self, name: &crate::scenario::PodRef, container: &str, probe: ProbeKind, passes: bool) -> bool {
+    pub fn flip_probe(
+        &mut self,
+        name: &crate::scenario::PodRef,
+        container: &str,
+        probe: ProbeKind,
+        passes: bool,
+    ) -> bool {
         let Some(pod) = self.server.uid(name) else { return false };
         let Some(id) = self.runtime.running(pod, container).cloned() else { return false };
         if let Some(running) = self.runtime.containers.get_mut(&(pod, id.clone())) {
@@ -133,6 +145,7 @@ fn first_result(spec: &Container, probe: ProbeKind) -> Nanos {
     let rest: Value = serde_json::from_str(&spec.rest.0).unwrap_or(Value::Null);
     let number = |name: &str, default: u64| rest[field][name].as_u64().unwrap_or(default);
     let more_samples = number("successThreshold", 1).saturating_sub(1);
-    let wait = number("initialDelaySeconds", 0).saturating_add(more_samples.saturating_mul(number("periodSeconds", 10)));
+    let wait = number("initialDelaySeconds", 0)
+        .saturating_add(more_samples.saturating_mul(number("periodSeconds", 10)));
     Nanos(Nanos::secs(wait).0.saturating_add(latency::PROBE.0))
 }

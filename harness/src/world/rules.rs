@@ -222,7 +222,8 @@ impl Rules {
         pod: &str,
         target: &str,
     ) -> Option<Failure> {
-        let found = self.failures.iter().position(|(scope, _)| scope.covers(operation, namespace, pod, target))?;
+        let found =
+            self.failures.iter().position(|(scope, _)| scope.covers(operation, namespace, pod, target))?;
         let failure = self.failures[found].1.clone();
         if let Some(times) = &mut self.failures[found].1.times {
             *times = times.saturating_sub(1);
@@ -278,7 +279,10 @@ mod tests {
         rules.hold(both.clone());
         rules.fail(both.clone(), Failure { times: Some(1), error: "no".into(), class: ErrorClass::Final });
         assert_eq!(rules.release(&both), 1);
-        assert!(rules.take_failure(Operation::Mount, "default", "web", "v").is_some(), "held as well, it fails when released");
+        assert!(
+            rules.take_failure(Operation::Mount, "default", "web", "v").is_some(),
+            "held as well, it fails when released"
+        );
         assert!(rules.take_failure(Operation::Mount, "default", "web", "v").is_none());
     }
 }

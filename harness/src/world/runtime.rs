@@ -141,7 +141,12 @@ impl Runtime {
         let sandboxes = self
             .sandboxes
             .iter()
-            .map(|((pod, attempt), s)| SeenSandbox { pod: *pod, attempt: *attempt, ready: s.ready, ip: s.ip.clone() })
+            .map(|((pod, attempt), s)| SeenSandbox {
+                pod: *pod,
+                attempt: *attempt,
+                ready: s.ready,
+                ip: s.ip.clone(),
+            })
             .collect();
         let containers = self
             .containers
@@ -173,7 +178,8 @@ impl Runtime {
                 State::Running { started_at } => Some(*started_at),
                 State::Exited(_) => continue,
             };
-            let exit = Exit { code: 255, signal: None, reason: "Unknown".into(), started_at, finished_at: at };
+            let exit =
+                Exit { code: 255, signal: None, reason: "Unknown".into(), started_at, finished_at: at };
             container.state = State::Exited(exit);
         }
     }

@@ -46,8 +46,8 @@ pub struct Server {
     queues: BTreeMap<(Source, PodUid), VecDeque<OnTheWay>>,
     /// Objects that pods known to the agent refer to.
     referenced_by: BTreeMap<PodUid, BTreeSet<ObjectRef>>,
-    /// Statuses of static pods: their mirror pods, as far as this world has them.
-    mirrors: BTreeMap<PodUid, Value>,
+    /// Every pod that ever came from a file.
+    static_pods: BTreeSet<PodUid>,
 }
 
 /// What a batch of changes in the store means for the watches.
@@ -74,7 +74,7 @@ impl Server {
             sent: BTreeMap::new(),
             queues: BTreeMap::new(),
             referenced_by: BTreeMap::new(),
-            mirrors: BTreeMap::new(),
+            static_pods: BTreeSet::new(),
         }
     }
 
@@ -104,8 +104,11 @@ impl Server {
     fn stir(&mut self, at: Time, agent_listens: bool) -> Stirred {
         let mut stirred = Stirred::default();
         // Asked after each request, a watch is never behind what the store keeps.
-        let changes: Vec<Change> =
-            self.api.watch_from(self.watched_up_to).map(|changes| changes.cloned().collect()).unwrap_or_default();
+        let changes: Vec<Change> = self
+            .api
+            .watch_from(self.watched_up_to)
+            .map(|changes| changes.cloned().collect())
+            .unwrap_or_default();
         self.watched_up_to = self.api.resource_version();
         for change in changes {
             let object = &*change.object;
@@ -161,6 +164,7 @@ impl Server {
     pub fn write_file(&mut self, at: Time, pod: Pod, agent_listens: bool) {
         let name = PodRef { namespace: pod.namespace.to_string(), name: pod.name.to_string() };
         let pod = Arc::new(pod);
+        self.static_pods.insert(pod.uid);
         if let Some(former) = self.files.insert(name, pod.clone()) {
             if former.uid != pod.uid {
                 self.pod_changed(at, former, Source::File, true, agent_listens);
@@ -201,7 +205,11 @@ impl Server {
         let due = at.after(delay);
         for pod in pods {
             self.sent.insert(pod.uid, pod.clone());
-            self.queues.entry((source, pod.uid)).or_default().push_back(OnTheWay { due, pod: Some(pod), listed: true });
+            self.queues.entry((source, pod.uid)).or_default().push_back(OnTheWay {
+                due,
+                pod: Some(pod),
+                listed: true,
+            });
         }
         Ok(due)
     }
@@ -322,22 +330,9 @@ impl Server {
 
     /// The pod is a static one.
     pub fn is_static(&self, uid: PodUid) -> bool {
-        let from_file = |name: &PodRef| self.files.get(name).is_some_and(|pod| pod.uid == uid);
-        self.mirrors.contains_key(&uid) || self.names.get(&uid).is_some_and(from_file)
+        self.static_pods.contains(&uid)
     }
 
-    /// A static pod's status, as its mirror pod shows it.
-    pub fn write_mirror(&mut self, uid: PodUid, status: Value) {
-        self.mirrors.insert(uid, status);
-    }
-
-    /// The published status of the pod of that name.
-    pub fn published(&self, name: &PodRef) -> Option<&Value> {
-        match self.files.get(name) {
-            Some(pod) => self.mirrors.get(&pod.uid),
-            None => self.pod(name).map(|pod| &pod["status"]),
-        }
-    }
 
     /// The store's own digest.
     pub fn digest(&self) -> nodefold_core::Digest {

@@ -1,0 +1,69 @@
+//! Commands in words: about which thing, and with what.
+
+use crate::facts::{probe, sandbox};
+use nodefold_core::command::Action;
+use nodefold_core::event::Hook;
+use nodefold_core::spec::PullPolicy;
+
+/// What a command is about: a container, a volume, a sandbox; empty for the pod or the node.
+pub fn subject(action: &Action) -> String {
+    match (action.container(), action.volume(), action) {
+        (Some(container), _, _) => container.to_string(),
+        (None, Some(volume), _) => volume.to_string(),
+        (None, None, Action::CreateSandbox { attempt, .. })
+        | (None, None, Action::StopSandbox { attempt })
+        | (None, None, Action::RemoveSandbox { attempt }) => sandbox(*attempt),
+        (None, None, _) => String::new(),
+    }
+}
+
+/// With what; may be empty.
+pub fn detail(action: &Action) -> String {
+    match action {
+        Action::PullImage { image, policy, .. } => {
+            let policy = match policy {
+                PullPolicy::Always => "Always",
+                PullPolicy::IfNotPresent => "IfNotPresent",
+                PullPolicy::Never => "Never",
+            };
+            format!("{image}, {policy}")
+        }
+        Action::CreateContainer { spec, mounts, sandbox: attempt, .. } => {
+            let mounts: Vec<String> = mounts.iter().map(|m| m.volume.to_string()).collect();
+            format!("{} in {} with [{}]", spec.image, sandbox(*attempt), mounts.join(", "))
+        }
+        Action::StopContainer { grace, .. } => format!("grace {grace}"),
+        Action::RunHook { hook, .. } => match hook {
+            Hook::PostStart => "postStart".to_owned(),
+            Hook::PreStop => "preStop".to_owned(),
+        },
+        Action::StartProbe { probe: kind, .. } | Action::StopProbe { probe: kind, .. } => {
+            probe(*kind).to_owned()
+        }
+        Action::ResizeContainer { resources, .. } | Action::ResizePod { resources } => {
+            let amounts: Vec<String> =
+                resources.requests.iter().map(|(name, amount)| format!("{name} {amount}")).collect();
+            format!("requests {}", amounts.join(", "))
+        }
+        Action::PublishStatus { status } => {
+            let ready = status.containers.iter().filter(|c| c.ready).count();
+            format!("{}, {ready}/{} ready", status.phase.as_str(), status.containers.len())
+        }
+        Action::RecordEvent(event) => {
+            let weight = if event.warning { "Warning" } else { "Normal" };
+            format!("{weight} {}: {}", event.reason, event.message)
+        }
+        Action::MountVolume { .. }
+        | Action::UnmountVolume { .. }
+        | Action::RefreshVolume { .. }
+        | Action::CreateSandbox { .. }
+        | Action::StopSandbox { .. }
+        | Action::RemoveSandbox { .. }
+        | Action::StartContainer { .. }
+        | Action::KillContainer { .. }
+        | Action::RemoveContainer { .. }
+        | Action::ObserveMounts
+        | Action::ObserveRuntime
+        | Action::ReleasePod => String::new(),
+    }
+}

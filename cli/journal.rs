@@ -1,0 +1,157 @@
+//! A run's journal on disk: facts as the agent folds them, requests to the API beside them (their secrets sealed), and
+//! the story's own steps as notes.
+
+use nodefold_api::ApiEvent;
+use nodefold_core::command::Command;
+use nodefold_core::time::Time;
+use nodefold_core::{Config, Event, Node};
+use nodefold_harness::Record;
+use nodefold_harness::log::{FactLog, LogError};
+use nodefold_journal::{Error, Files, Options, Storage, Writer, resume};
+use std::cell::RefCell;
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// The stream of the API's requests among a journal's foreign records.
+pub const API_STREAM: &str = "api";
+
+/// Keys the digests that stand for secrets' values (S13). Anybody may know it: a scenario's secrets are in its file for
+/// all to read.
+const SEAL_KEY: [u8; 32] = *b"nodefold run, seals no real data";
+
+/// A journal that a run writes. Clones write the same one.
+#[derive(Clone)]
+pub struct RunJournal {
+    open: Rc<RefCell<Open>>,
+}
+
+struct Open {
+    storage: Arc<dyn Storage>,
+    options: Options,
+    /// None after the end.
+    writer: Option<Writer>,
+    /// What becomes durable with the next fact. It is not the agent's: an agent that dies before must not lose it.
+    beside: Vec<Beside>,
+    /// The step under way, for the remark on what it expects.
+    step: String,
+}
+
+/// A record beside the facts.
+enum Beside {
+    Note { at: Time, mark: &'static str, text: String },
+    Request { at: Time, bytes: Vec<u8> },
+}
+
+impl Beside {
+    fn append(&self, writer: &mut Writer) -> Result<(), Error> {
+        match self {
+            Beside::Note { at, mark, text } => writer.note(*at, mark, text),
+            Beside::Request { at, bytes } => writer.append_foreign(*at, API_STREAM, bytes),
+        }
+    }
+}
+
+impl RunJournal {
+    /// Begins a journal in a directory that holds none.
+    pub fn create(dir: &Path, config: &Config) -> Result<RunJournal, Error> {
+        let storage = Files::at(dir);
+        // The simulated node may forget what the machine forgets, and a sync for each of its facts is an hour's wait.
+        let options = Options { sync: false, ..Options::default() };
+        let mut node = Node::new(config.clone());
+        let writer = Writer::create(storage.clone(), options.clone(), config, &mut node)?;
+        let open = Open { storage, options, writer: Some(writer), beside: Vec::new(), step: String::new() };
+        Ok(RunJournal { open: Rc::new(RefCell::new(open)) })
+    }
+
+    /// Notes what the story says: its name, steps, marks and expectations.
+    pub fn note(&self, record: &Record) -> Result<(), LogError> {
+        if let Record::StepBegan { title, .. } = record {
+            self.open.borrow_mut().step.clone_from(title);
+        }
+        let (at, mark, text) = match record {
+            Record::ScenarioBegan { name, about, at } => (at, "scenario", format!("{name}: {about}")),
+            Record::StepBegan { verb, title, at, line, .. } if !matches!(*verb, "expect" | "mark") => {
+                let mark = if matches!(*verb, "advance" | "settle") { "wait" } else { "step" };
+                (at, mark, format!("{title}  (line {line})"))
+            }
+            Record::Marked { at, name } => (at, "mark", name.to_string()),
+            Record::Expectation { at, held, line, .. } => {
+                let mark = if *held { "held" } else { "missed" };
+                (at, mark, format!("{}  (line {line})", self.open.borrow().step))
+            }
+            Record::InvariantBroken { at, violation } => (at, "invariant", violation.clone()),
+            Record::Crashed { at, host } => (at, "crash", (if *host { "host" } else { "agent" }).to_owned()),
+            Record::StepBegan { .. }
+            | Record::StepEnded { .. }
+            | Record::PodNamed { .. }
+            | Record::Requested { .. }
+            | Record::Fact { .. }
+            | Record::Command { .. }
+            | Record::Transition { .. }
+            | Record::ProcessEnded { .. }
+            | Record::Held { .. } => return Ok(()),
+        };
+        self.beside(Beside::Note { at: *at, mark, text })
+    }
+
+    fn beside(&self, record: Beside) -> Result<(), LogError> {
+        let mut open = self.open.borrow_mut();
+        // A run's last remarks come after its journal's end.
+        let Some(writer) = &mut open.writer else { return Ok(()) };
+        record.append(writer).map_err(refused)?;
+        open.beside.push(record);
+        Ok(())
+    }
+}
+
+impl FactLog for RunJournal {
+    fn fact(&mut self, event: &Event, before: &mut Node) -> Result<(), LogError> {
+        let mut open = self.open.borrow_mut();
+        let Some(writer) = &mut open.writer else {
+            return Err(LogError("it was closed already".to_owned()));
+        };
+        writer.append(event).and_then(|()| writer.commit(before)).map_err(refused)?;
+        open.beside.clear();
+        Ok(())
+    }
+
+    fn commands_given(&mut self, commands: &[Command]) {
+        if let Some(writer) = &mut self.open.borrow_mut().writer {
+            writer.commands_given(commands);
+        }
+    }
+
+    fn request(&mut self, event: &ApiEvent) -> Result<(), LogError> {
+        self.beside(Beside::Request { at: event.at, bytes: event.sealed(&SEAL_KEY).to_bytes() })
+    }
+
+    fn recover(&mut self) -> Result<Node, LogError> {
+        let mut open = self.open.borrow_mut();
+        // Dropped without a stop, as a crash leaves it; that gives up the lock, too.
+        open.writer = None;
+        let resumed = resume::<Node>(open.storage.clone(), open.options.clone()).map_err(refused)?;
+        if let Some(difference) = resumed.difference() {
+            return Err(LogError(format!("what it folds to is not what was recorded: {difference}")));
+        }
+        let mut writer = resumed.writer;
+        for record in &open.beside {
+            record.append(&mut writer).map_err(refused)?;
+        }
+        open.writer = Some(writer);
+        Ok(resumed.fold)
+    }
+
+    fn close(&mut self, node: &mut Node) -> Result<(), LogError> {
+        let Some(mut writer) = self.open.borrow_mut().writer.take() else { return Ok(()) };
+        // What was asked and noted after the last fact is part of the story, too.
+        if writer.pending() > 0 {
+            writer.commit(node).map_err(refused)?;
+        }
+        writer.stop(node).map(|_| ()).map_err(refused)
+    }
+}
+
+fn refused(error: Error) -> LogError {
+    LogError(error.to_string())
+}

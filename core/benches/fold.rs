@@ -1,0 +1,215 @@
+//! How long one event takes, at 100, 10,000 and 100,000 pods, and what a pod weighs (DESIGN §9).
+//!
+//! The mixed lifecycle: pods of two containers and three volumes are created, mounted, pulled, started, probed, updated,
+//! crash and restart, are deleted and released, while all others stand by. Every fact that is answered is timed; making
+//! the answers is not.
+#![allow(missing_docs, clippy::expect_used, clippy::print_stdout, clippy::disallowed_methods)]
+
+use nodefold_core::command::{Action, Command};
+use nodefold_core::event::{Event, Exit, Fact};
+use nodefold_core::ids::{ObjectKind, ObjectRef, PodUid, Source};
+use nodefold_core::resources::{ResourceList, ResourceName, Resources};
+use nodefold_core::spec::*;
+use nodefold_core::time::{Nanos, Time};
+use nodefold_core::{Commands, Config, Node};
+use std::alloc::System;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+#[global_allocator]
+static ALLOCATOR: cap::Cap<System> = cap::Cap::new(System, usize::MAX);
+
+fn container(name: &str, mounts: &[&str]) -> Arc<Container> {
+    let requests = ResourceList::from_pairs([(ResourceName::Cpu, 1), (ResourceName::Memory, 1 << 20)]);
+    Arc::new(Container {
+        resources: Resources { requests, limits: ResourceList::default() },
+        image: "registry.local/busybox:1".into(),
+        pull_policy: PullPolicy::IfNotPresent,
+        restart_on_mount_change: true,
+        mounts: mounts
+            .iter()
+            .map(|m| VolumeMount {
+                name: (*m).into(),
+                mount_path: format!("/{m}").into(),
+                read_only: false,
+                rest: Blob::default(),
+            })
+            .collect(),
+        ..Container::unknown(name.into())
+    })
+}
+
+fn pod(n: u128, generation: u64) -> Pod {
+    let object = |kind, name: &str| ObjectSource {
+        object: ObjectRef { kind, namespace: "default".into(), name: name.into() },
+        optional: false,
+    };
+    let volume = |name: &str, source| Arc::new(Volume { name: name.into(), source, rest: Blob::default() });
+    let spec = PodSpec {
+        containers: vec![container("app", &["scratch", "config"]), container("side", &["secret"])],
+        volumes: vec![
+            volume("scratch", VolumeSource::EmptyDir { medium: Medium::Disk, size_limit: None }),
+            volume("config", VolumeSource::ConfigMap(object(ObjectKind::ConfigMap, "config"))),
+            volume("secret", VolumeSource::Secret(object(ObjectKind::Secret, "secret"))),
+        ],
+        restart_policy: RestartPolicy::Always,
+        termination_grace: Nanos::secs(2),
+        qos: nodefold_core::resources::QosClass::Burstable,
+        ..(*Pod::orphan(PodUid(1)).spec).clone()
+    };
+    Pod {
+        namespace: "default".into(),
+        name: format!("pod-{n}").into(),
+        source: Source::Api,
+        generation,
+        spec: Arc::new(spec),
+        ..Pod::orphan(PodUid(n))
+    }
+}
+
+struct Bench {
+    node: Node,
+    now: Time,
+    out: Commands,
+    answers: VecDeque<Fact>,
+    spent: Duration,
+    events: u64,
+}
+
+impl Bench {
+    fn new() -> Bench {
+        let node = Node::new(Config::default());
+        let mut bench = Bench {
+            node,
+            now: Time(1),
+            out: Commands::default(),
+            answers: VecDeque::new(),
+            spent: Duration::ZERO,
+            events: 0,
+        };
+        bench.fact(Fact::AgentStarted { boot_id: 1 });
+        bench.fact(Fact::SourceReady { source: Source::Api });
+        bench.fact(Fact::SourceReady { source: Source::File });
+        bench.drain();
+        bench
+    }
+
+    fn fact(&mut self, fact: Fact) {
+        self.now.0 += 1_000;
+        let event = Event { at: self.now, fact };
+        let start = Instant::now();
+        self.node.apply(&event, &mut self.out);
+        self.spent += start.elapsed();
+        self.events += 1;
+        for command in self.out.commands.drain(..) {
+            self.answers.extend(answer(command, self.now));
+        }
+        self.out.clear();
+    }
+
+    fn drain(&mut self) {
+        loop {
+            while let Some(fact) = self.answers.pop_front() {
+                self.fact(fact);
+            }
+            match self.node.next_deadline() {
+                Some(at) if at <= self.now => self.fact(Fact::Tick),
+                Some(_) | None => return,
+            }
+        }
+    }
+
+    /// One pod's whole life, while all others stand by.
+    fn life(&mut self, n: u128) {
+        self.fact(Fact::PodApplied(Arc::new(pod(n, 1))));
+        self.drain();
+        let uid = PodUid(n);
+        let (id, _) = self.node.instances(uid).into_iter().next().expect("a running container");
+        let exit =
+            Exit { code: 1, signal: None, reason: "Error".into(), started_at: None, finished_at: self.now };
+        self.fact(Fact::ContainerExited { pod: uid, container: id, exit });
+        self.drain();
+        let mut deleted = pod(n, 2);
+        deleted.deletion = Some(Deletion { requested_at: self.now, grace: Nanos::secs(2) });
+        self.fact(Fact::PodApplied(Arc::new(deleted)));
+        self.drain();
+    }
+}
+
+fn answer(command: Command, now: Time) -> Option<Fact> {
+    let Command { op, pod, action, .. } = command;
+    let gone = |container| {
+        let exit =
+            Exit { code: 0, signal: None, reason: "Completed".into(), started_at: None, finished_at: now };
+        Fact::ContainerExited { pod, container, exit }
+    };
+    match action {
+        Action::MountVolume { volume, .. } => {
+            Some(Fact::VolumeMounted { op, pod, volume, renew_at: None, image_digest: None })
+        }
+        Action::UnmountVolume { volume, .. } => Some(Fact::VolumeUnmounted { op, pod, volume }),
+        Action::RefreshVolume { volume, .. } => {
+            Some(Fact::VolumeRefreshed { op, pod, volume, renew_at: None })
+        }
+        Action::PullImage { container, .. } => {
+            Some(Fact::ImagePulled { op, pod, container, image_id: "sha256:1".into(), already_present: true })
+        }
+        Action::CreateSandbox { attempt, .. } => {
+            Some(Fact::SandboxReady { op, pod, attempt, ip: Some("10.0.0.1".into()) })
+        }
+        Action::StopSandbox { attempt } => Some(Fact::SandboxStopped { pod, attempt }),
+        Action::RemoveSandbox { attempt } => Some(Fact::SandboxRemoved { op, pod, attempt }),
+        Action::CreateContainer { container, .. } => Some(Fact::ContainerCreated { op, pod, container }),
+        Action::StartContainer { container } => Some(Fact::ContainerStarted { op, pod, container }),
+        Action::StopContainer { container, .. } | Action::KillContainer { container } => {
+            Some(gone(container))
+        }
+        Action::RemoveContainer { container } => Some(Fact::ContainerRemoved { op, pod, container }),
+        Action::ResizeContainer { container, .. } => Some(Fact::ContainerResized { op, pod, container }),
+        Action::ResizePod { .. } => Some(Fact::PodResized { op, pod }),
+        Action::RunHook { container, hook, .. } => {
+            Some(Fact::HookDone { op, pod, container, hook, error: None })
+        }
+        Action::ObserveMounts => Some(Fact::MountsObserved { op, mounts: Vec::new() }),
+        Action::ObserveRuntime => {
+            Some(Fact::RuntimeObserved { op, complete: true, sandboxes: Vec::new(), containers: Vec::new() })
+        }
+        Action::PublishStatus { .. } => Some(Fact::StatusWritten { op, pod }),
+        Action::ReleasePod => Some(Fact::PodRemoved { pod }),
+        Action::StartProbe { .. } | Action::StopProbe { .. } | Action::RecordEvent(_) => None,
+    }
+}
+
+fn main() {
+    println!("{:>8}  {:>9}  {:>12}  {:>13}", "pods", "events", "ns per event", "bytes per pod");
+    for standing in [100u128, 10_000, 100_000] {
+        let mut bench = Bench::new();
+        let before = ALLOCATOR.allocated();
+        for n in 1..=standing {
+            bench.fact(Fact::PodApplied(Arc::new(pod(n, 1))));
+            bench.drain();
+        }
+        let per_pod = (ALLOCATOR.allocated() - before) / standing as usize;
+        bench.spent = Duration::ZERO;
+        bench.events = 0;
+        for n in 0..2_000 {
+            // Spread over the whole range of UIDs, so that caches are cold.
+            bench.life((1 << 100) + n);
+            let steady = PodUid(1 + (n * 7_919) % standing);
+            let (id, _) = bench.node.instances(steady).into_iter().next().expect("a running container");
+            let exit = Exit {
+                code: 1,
+                signal: None,
+                reason: "Error".into(),
+                started_at: None,
+                finished_at: bench.now,
+            };
+            bench.now.0 += 700_000_000_000;
+            bench.fact(Fact::ContainerExited { pod: steady, container: id, exit });
+            bench.drain();
+        }
+        let each = bench.spent.as_nanos() / u128::from(bench.events);
+        println!("{standing:>8}  {:>9}  {each:>12}  {per_pod:>13}", bench.events);
+    }
+}
