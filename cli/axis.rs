@@ -65,12 +65,12 @@ impl Axis {
             line[*column] = '┴';
             free = column + label.len() + 1;
         }
-        if let (Some((label, column)), Some(end)) = (last, end) {
-            if end >= labels.len() {
-                labels.push_str(&" ".repeat(end - labels.len()));
-                labels.push_str(&label);
-                line[column] = '┘';
-            }
+        if let (Some((label, column)), Some(end)) = (last, end)
+            && end >= labels.len()
+        {
+            labels.push_str(&" ".repeat(end - labels.len()));
+            labels.push_str(&label);
+            line[column] = '┘';
         }
         (labels, line.into_iter().collect())
     }

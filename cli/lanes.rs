@@ -152,3 +152,92 @@ fn legend(rows: &[&Life]) -> String {
     parts.push(paint(Tone::Quiet.style(), "time is not to scale"));
     format!("  {}", parts.join("  "))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lives::{Deed, Lane};
+    use nodefold_core::ids::{PodUid, VolumeId};
+    use nodefold_core::time::Nanos;
+
+    fn at(millis: u64) -> Time {
+        Time(1_000_000_000).after(Nanos::millis(millis))
+    }
+
+    /// A pod with a container that fails once and is started again, and a volume that can't be mounted at first.
+    fn lives() -> (Lives, Names) {
+        let pod = PodUid(7);
+        let mut names = Names::default();
+        names.learn(pod, "default", "web");
+        let life = |lane, phases: &[(u64, Phase)], moments: &[(u64, Moment)]| Life {
+            lane,
+            phases: phases.iter().map(|(millis, phase)| (at(*millis), *phase)).collect(),
+            moments: moments.iter().map(|(millis, moment)| (at(*millis), *moment)).collect(),
+        };
+        let app = [
+            (0, Phase::Waiting),
+            (200, Phase::Coming),
+            (300, Phase::Up),
+            (500, Phase::Over),
+            (600, Phase::Up),
+        ];
+        let volume = VolumeId { name: "data".into(), generation: 1 };
+        let data = [(0, Phase::Coming), (50, Phase::Failing), (100, Phase::Up), (800, Phase::Gone)];
+        let lives = vec![
+            life(Lane::Pod(pod), &[(0, Phase::Up)], &[]),
+            life(Lane::Volume(pod, volume), &data, &[]),
+            life(
+                Lane::Container(pod, "app".into(), 0),
+                &app,
+                &[(500, Moment::Failed), (600, Moment::Restarted)],
+            ),
+        ];
+        let deeds = vec![Deed { at: at(0), what: "create Pod web".into() }];
+        (Lives { lives, deeds, span: Some((at(0), at(1000))) }, names)
+    }
+
+    fn drawn(width: usize) -> Vec<String> {
+        let (lives, names) = lives();
+        draw(&lives, &names, width)
+            .iter()
+            .map(|line| anstream::adapter::strip_str(line).to_string())
+            .collect()
+    }
+
+    #[test]
+    fn each_life_is_a_row_in_which_its_phases_follow_each_other() {
+        let picture = drawn(80);
+        let row = |name: &str| {
+            let row =
+                picture.iter().find(|line| line.trim_start().starts_with(name)).cloned().unwrap_or_default();
+            let mut glyphs: Vec<char> = row.replacen(name, "", 1).trim().chars().collect();
+            glyphs.dedup();
+            glyphs.into_iter().collect::<String>()
+        };
+        assert_eq!(row("web"), "━");
+        assert_eq!(row("app"), "·░█✗╌↻█");
+        assert_eq!(row("(data#1)"), "░!▄");
+        let order: Vec<usize> = ["web", "  app", "  (data#1)"]
+            .iter()
+            .filter_map(|name| picture.iter().position(|line| line.starts_with(name)))
+            .collect();
+        assert!(order.len() == 3 && order.is_sorted(), "{picture:#?}");
+    }
+
+    #[test]
+    fn a_picture_is_as_wide_as_the_terminal_and_no_life_is_lost_in_a_narrow_one() {
+        for width in [40, 80, 160] {
+            let picture = drawn(width);
+            assert!(picture[..5].iter().all(|line| line.chars().count() <= width), "{width}: {picture:#?}");
+            assert!(picture.iter().any(|line| line.contains('✗') && line.contains('↻')), "{picture:#?}");
+        }
+    }
+
+    #[test]
+    fn the_legend_tells_what_is_there_and_deeds_have_letters() {
+        let text = drawn(80).join("\n");
+        assert!(text.contains("! in error") && !text.contains("? unknown"), "{text}");
+        assert!(text.contains("0.000s  a create Pod web"), "{text}");
+        assert!(draw(&Lives::default(), &Names::default(), 80).is_empty());
+    }
+}

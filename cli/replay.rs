@@ -179,9 +179,9 @@ fn show_pod(
             out.line("---");
         }
         out.line(paint(Tone::Quiet.style(), format!("# {pod}, {title}, {moment}")));
-        match &state[part] {
-            Value::Null => out.line(paint(Tone::Quiet.style(), "# nothing yet")),
-            value => out.line(yaml::text(value).trim_end()),
+        match state[part].is_null() {
+            true => out.line(paint(Tone::Quiet.style(), "# nothing yet")),
+            false => out.line(yaml::text(&state[part]).trim_end()),
         }
     }
     Ok(Ending::Good)

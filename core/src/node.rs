@@ -171,6 +171,8 @@ impl Node {
 
     /// Folds one fact in: the only way state changes. First every timer due at or before `event.at` fires, in a total
     /// order, then the fact counts. Appends to `out`. Never panics on any event; what makes no sense is an anomaly.
+    /// An agent's start comes before the timers that passed while nobody was there: what they ask for must not be decided
+    /// on what was known before (S1, S12; DESIGN §3 "Restart").
     pub fn apply(&mut self, event: &Event, out: &mut Commands) {
         self.state.events.0 += 1;
         if event.at < self.state.now {
@@ -185,7 +187,10 @@ impl Node {
             event.at
         };
         let now = at.max(self.state.now);
-        self.fire_timers(now, out);
+        let is_start = matches!(event.fact, Fact::AgentStarted { .. });
+        if !is_start {
+            self.fire_timers(now, out);
+        }
         self.state.now = now;
         if matches!(event.fact, Fact::Tick) {
             return;
@@ -193,6 +198,9 @@ impl Node {
         let mut touched = Touched::default();
         observe::observe(&mut self.state, &event.fact, &mut touched, out);
         self.settle(touched, out);
+        if is_start {
+            self.fire_timers(now, out);
+        }
     }
 
     /// Notes that a recorded fact is not folded: `apply` panics on it, and a durable fact must not become a crash loop

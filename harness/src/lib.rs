@@ -1,6 +1,6 @@
 //! The simulated world around a node, and the stories that are told in it.
 //!
-//! A [`Scenario`] is a YAML file of steps and expectations. [`run`] plays it: the API server, the runtime, the mount
+//! A [`Scenario`] is a YAML file of steps and expectations. [`run()`] plays it: the API server, the runtime, the mount
 //! table and the agent with the production core are all there; time jumps; nothing is random. Everything that happens
 //! is told to an [`Observer`] as typed [`Record`]s.
 //!

@@ -1,9 +1,5 @@
 //! Where facts are made durable before their commands are executed, and what an agent's restart folds again.
 
-mod journalled;
-
-pub use journalled::{API_STREAM, Journalled};
-
 use nodefold_api::ApiEvent;
 use nodefold_core::command::Command;
 use nodefold_core::event::Event;

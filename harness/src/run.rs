@@ -112,6 +112,7 @@ pub fn run(scenario: &Scenario, options: RunOptions, observer: &mut dyn Observer
         world: World::new(Node::new(config), &scenario.node, log),
         chooser: options.chooser.unwrap_or_else(|| Box::new(Earliest)),
         last: None,
+        last_step: (0, 1),
     };
     let (name, about) = (scenario.name.clone(), scenario.about.clone());
     run.story.tell(Record::ScenarioBegan { name, about, at: BEGINNING });
@@ -131,6 +132,8 @@ struct Run<'o> {
     chooser: Box<dyn Chooser>,
     story: Story<'o>,
     last: Option<Answered>,
+    /// The step under way or done last, and its line.
+    last_step: (usize, usize),
 }
 
 /// Why a step was not done.
@@ -171,6 +174,7 @@ impl Run<'_> {
 
     fn step(&mut self, step: &Step) -> Verdict {
         let (index, line) = (step.index, step.line);
+        self.last_step = (index, line);
         let (verb, title, at) = (step.verb.name(), step.title.clone(), self.world.now());
         self.story.tell(Record::StepBegan { index, line, verb, title, at });
         let done = self.perform(step);
@@ -242,8 +246,14 @@ impl Run<'_> {
     }
 
     fn end(mut self, mut verdict: Verdict) -> Outcome {
+        self.story.finish(self.world.now());
+        if verdict == Verdict::Passed && !self.story.violations.is_empty() {
+            let (step, line) = self.last_step;
+            verdict = Verdict::InvariantBroken { step, line, violations: self.story.violations.clone() };
+        }
         if let (Err(error), Verdict::Passed) = (self.world.close(), &verdict) {
-            verdict = Verdict::Unusable { step: 0, line: 1, error: error.to_string() };
+            let (step, line) = self.last_step;
+            verdict = Verdict::Unusable { step, line, error: error.to_string() };
         }
         Outcome {
             verdict,

@@ -218,10 +218,10 @@ impl World {
             })
             .map(|e| format!("{} (due in {})", self.describe(&e.choice), e.due.since(self.now)))
             .collect();
-        if let Some((due, why)) = self.agent.work_due() {
-            if due <= horizon {
-                waiting.push(format!("the node's {why:?} (due in {})", due.since(self.now)));
-            }
+        if let Some((due, why)) = self.agent.work_due()
+            && due <= horizon
+        {
+            waiting.push(format!("the node's {why:?} (due in {})", due.since(self.now)));
         }
         waiting
     }
@@ -412,10 +412,10 @@ impl World {
             })
             .collect();
         for (key, remaining) in held {
-            if !self.is_op_held(&key) {
-                if let Some(op) = self.inflight.get_mut(&key) {
-                    op.phase = Phase::Running { due: self.now.after(remaining) };
-                }
+            if !self.is_op_held(&key)
+                && let Some(op) = self.inflight.get_mut(&key)
+            {
+                op.phase = Phase::Running { due: self.now.after(remaining) };
             }
         }
         ended

@@ -1,10 +1,7 @@
 //! Every verb of a scenario file does in a whole run what its description says.
 #![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm)]
 
-use nodefold_core::Node;
-use nodefold_harness::log::{API_STREAM, Journalled};
-use nodefold_harness::{Nobody, Outcome, RunOptions, Scenario, Verdict, node_config, run};
-use nodefold_journal::{Memory, Options, verify};
+use nodefold_harness::{Nobody, Outcome, RunOptions, Scenario, Verdict, run};
 
 fn scenario(text: &str) -> Scenario {
     Scenario::parse(text, "story.yaml").unwrap_or_else(|e| panic!("{e}"))
@@ -61,6 +58,22 @@ fn a_probe_that_fails_makes_unready_or_restarts() {
 - settle
 - expect: {{pod: web, container: app, newInstance: up}}
 - expect: {{events: [{{reason: Unhealthy}}, {{reason: Killing, container: app}}]}}
+- expect: {{pod: web, status: {{containerStatuses: [{{name: app, ready: true, restartCount: 1}}]}}}}
+"
+    ));
+}
+
+#[test]
+fn a_restart_counts_once_and_not_before_it_runs() {
+    passes(&format!(
+        "{POD}
+- fail: {{operation: create, pod: web, container: app, times: 2, kind: transient}}
+- hold: {{operation: start, pod: web, container: app}}
+- exit: {{pod: web, container: app, code: 3}}
+- advance: 1m
+- expect: {{pod: web, status: {{containerStatuses: [{{name: app, ready: false, restartCount: 0}}]}}}}
+- release: {{operation: start, pod: web, container: app}}
+- settle
 - expect: {{pod: web, status: {{containerStatuses: [{{name: app, ready: true, restartCount: 1}}]}}}}
 "
     ));
@@ -403,33 +416,256 @@ fn a_name_that_comes_back_is_another_instance() {
     ));
 }
 
-/// The journal of a run with a crash in it folds to the live digest, and holds no secret.
 #[test]
-fn a_journalled_run_is_the_same_run_and_verifies() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/secret-scrub.yaml");
-    let text = std::fs::read_to_string(path).unwrap().replace("{k: v1}", "{k: a-very-secret-word}");
-    let story = scenario(&text);
-    let without = run(&story, RunOptions::default(), &mut Nobody);
-    let memory = Memory::new();
-    let options = Options { sync: false, compress: false, ..Options::default() };
-    let log = Journalled::create(memory.storage(), options, &node_config(&story), [7; 32]).unwrap();
-    let with = run(&story, RunOptions { log: Some(Box::new(log)), chooser: None }, &mut Nobody);
-    assert_eq!(with.verdict, Verdict::Passed);
-    assert_eq!(
-        (with.digest, with.api_digest, with.counts),
-        (without.digest, without.api_digest, without.counts)
+fn init_containers_run_one_by_one_until_the_story_ends_them() {
+    passes(
+        "
+steps:
+- create:
+    apiVersion: v1
+    kind: Pod
+    metadata: {name: web}
+    spec:
+      terminationGracePeriodSeconds: 1
+      initContainers:
+      - {name: one, image: a}
+      - {name: side, image: a, restartPolicy: Always}
+      - {name: two, image: a}
+      containers: [{name: app, image: a}]
+- settle
+- expect: {pod: web, status: {phase: Pending, initContainerStatuses: [{name: one, state: {running: {}}}, {name: two, state: {waiting: {reason: PodInitializing}}}]}}
+- exit: {pod: web, container: one, code: 1}
+- settle
+- expect: {pod: web, status: {initContainerStatuses: [{name: one, restartCount: 1}]}}
+- exit: {pod: web, container: one, code: 0}
+- settle
+- expect: {never: [create web/app]}
+- exit: {pod: web, container: two, code: 0}
+- settle
+- expect: {pod: web, status: {phase: Running, containerStatuses: [{name: app, ready: true}], initContainerStatuses: [{name: side, ready: true, state: {running: {}}}]}}
+- expect: {order: [start web/one, start web/one, start web/side, start web/two, start web/app]}
+- mark: up
+- crash: host
+- settle: 2m
+- exit: {pod: web, container: one, code: 0}
+- settle
+- exit: {pod: web, container: two, code: 0}
+- settle
+- expect: {pod: web, status: {phase: Running, containerStatuses: [{name: app, ready: true}]}}
+- delete: {pod: web}
+- settle
+- expect: {order: [stop web/app, stop web/side]}
+- expect: {pod: web, gone: true}
+",
     );
-    let verified = verify::<Node>(&memory.storage()).unwrap();
-    assert_eq!(verified.report.digest, with.digest);
-    let names = memory.storage().list().unwrap();
-    assert!(!names.is_empty());
-    for name in names {
-        let Some(bytes) = memory.bytes(&name) else { continue };
-        for secret in ["a-very-secret-word", "YS12ZXJ5LXNlY3JldC13b3Jk"] {
-            assert!(!bytes.windows(secret.len()).any(|w| w == secret.as_bytes()), "{name} holds the secret");
-        }
-        assert!(
-            bytes.windows(API_STREAM.len()).any(|w| w == API_STREAM.as_bytes()) || !name.ends_with(".seg")
-        );
+}
+
+#[test]
+fn a_pod_that_never_restarts_ends() {
+    for (codes, phase) in [([0, 0], "Succeeded"), ([0, 3], "Failed")] {
+        passes(&format!(
+            "
+steps:
+- create: {{apiVersion: v1, kind: Pod, metadata: {{name: job}}, spec: {{restartPolicy: Never, containers: [{{name: a, image: a}}, {{name: b, image: b}}]}}}}
+- settle
+- exit: {{pod: job, container: a, code: {}}}
+- settle
+- expect: {{pod: job, status: {{phase: Running}}}}
+- exit: {{pod: job, container: b, code: {}}}
+- settle
+- expect: {{pod: job, status: {{phase: {phase}, conditions: [{{type: Ready, status: \"False\"}}]}}}}
+- expect: {{pod: job, gone: false}}
+- crash: agent
+- settle
+- expect: {{pod: job, status: {{phase: {phase}}}}}
+- delete: {{pod: job}}
+- settle
+- expect: {{pod: job, gone: true}}
+",
+            codes[0], codes[1]
+        ));
+    }
+}
+
+#[test]
+fn crash_back_off_doubles_and_settle_waits_for_what_is_due() {
+    passes(
+        "
+steps:
+- create: {apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {containers: [{name: app, image: a}]}}
+- settle
+- mark: up
+- exit: {pod: web, container: app, code: 1}
+- advance: 1s
+- exit: {pod: web, container: app, code: 1}
+- advance: 5s
+- expect: {pod: web, status: {phase: Running, containerStatuses: [{name: app, state: {waiting: {reason: CrashLoopBackOff}}, restartCount: 1}]}}
+- advance: 6s
+- expect: {pod: web, status: {containerStatuses: [{name: app, ready: true, restartCount: 2}]}}
+- exit: {pod: web, container: app, code: 1}
+- settle: 5s
+- expect: {pod: web, status: {containerStatuses: [{name: app, state: {waiting: {reason: CrashLoopBackOff}}}]}}
+- settle: 1m
+- expect: {pod: web, status: {containerStatuses: [{name: app, ready: true, restartCount: 3}]}}
+",
+    );
+}
+
+#[test]
+fn a_name_that_comes_back_with_another_source_waits_for_the_old_volume() {
+    passes(
+        "
+steps:
+- create: {apiVersion: v1, kind: ConfigMap, metadata: {name: c}, data: {k: v}}
+- create:
+    apiVersion: v1
+    kind: Pod
+    metadata: {name: web}
+    spec:
+      terminationGracePeriodSeconds: 30
+      containers:
+      - {name: app, image: a}
+      - {name: user, image: a, dynamicVolumePolicy: {restartPolicy: RestartContainer}, volumeMounts: [{name: v, mountPath: /v}]}
+      volumes: [{name: v, emptyDir: {}}]
+- settle
+- mark: up
+- hold: {operation: stop, pod: web, container: user}
+- dynamic: {pod: web, patch: {spec: {volumes: [{name: v, $patch: delete}, {name: w, configMap: {name: c}}], containers: [{name: user, volumeMounts: [{mountPath: /v, name: w}]}]}}}
+- expect: {accepted: true}
+- settle
+- expect: {pod: web, retained: [v]}
+- expect: {pod: web, status: {volumeStatuses: [{name: v, hostPhase: Unmounting}, {name: w, hostPhase: HostMounted}]}}
+- expect: {host: {pod: web, present: [v, w]}}
+- crash: host
+- settle: 3m
+- release: {operation: stop, pod: web, container: user}
+- settle: 3m
+- expect: {pod: web, retained: []}
+- expect: {host: {pod: web, present: [w], absent: [v]}}
+- expect: {pod: web, container: user, newInstance: up}
+- expect: {pod: web, status: {containerStatuses: [{name: user, ready: true, volumeMounts: [{name: w, mountPath: /v}]}, {name: app, ready: true}]}}
+",
+    );
+}
+
+#[test]
+fn a_resize_that_does_not_fit_is_deferred_and_one_that_never_can_is_infeasible() {
+    passes(
+        "
+node: {allocatable: {cpu: \"2\", memory: 4Gi}}
+steps:
+- create: {apiVersion: v1, kind: Pod, metadata: {name: hog}, spec: {terminationGracePeriodSeconds: 1, containers: [{name: app, image: a, resources: {requests: {cpu: 1}}}]}}
+- create: {apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {containers: [{name: app, image: a, resources: {requests: {cpu: 500m}}}]}}
+- settle
+- mark: up
+- resize: {pod: web, patch: {spec: {containers: [{name: app, resources: {requests: {cpu: 1500m}}}]}}}
+- settle
+- expect: {pod: web, status: {conditions: [{type: PodResizePending, status: \"True\", reason: Deferred}]}}
+- resize: {pod: web, patch: {spec: {containers: [{name: app, resources: {requests: {cpu: 3}}}]}}}
+- settle
+- expect: {pod: web, status: {conditions: [{type: PodResizePending, status: \"True\", reason: Infeasible}]}}
+- resize: {pod: web, patch: {spec: {containers: [{name: app, resources: {requests: {cpu: 1500m}}}]}}}
+- delete: {pod: hog}
+- settle
+- expect: {pod: web, absent: {conditions: [PodResizePending]}}
+- expect: {pod: web, container: app, sameInstance: up}
+- expect: {order: [stop hog/app, resize web/app]}
+",
+    );
+}
+
+#[test]
+fn a_force_delete_takes_the_object_at_once_and_the_node_follows() {
+    passes(&format!(
+        "{POD}
+- hold: {{operation: stop, pod: web, container: app}}
+- delete: {{pod: web, force: true}}
+- advance: 5s
+- expect: {{pod: web, gone: false}}
+- expect: {{host: {{pod: web, present: [disk, memory]}}}}
+- release: {{operation: stop, pod: web, container: app}}
+- settle
+- expect: {{pod: web, gone: true}}
+- expect: {{host: {{pod: web, absent: [disk, memory]}}}}
+"
+    ));
+}
+
+#[test]
+fn a_grace_that_shrinks_while_a_hook_runs_is_kept() {
+    passes(
+        "
+steps:
+- create:
+    apiVersion: v1
+    kind: Pod
+    metadata: {name: web}
+    spec:
+      terminationGracePeriodSeconds: 600
+      containers: [{name: app, image: a, lifecycle: {preStop: {sleep: {seconds: 500}}}}]
+- settle
+- mark: up
+- delete: {pod: web}
+- advance: 10s
+- expect: {never: [stop web/app]}
+- delete: {pod: web, gracePeriodSeconds: 3}
+- advance: 10s
+- expect: {pod: web, gone: true}
+",
+    );
+}
+
+#[test]
+fn operations_of_each_kind_hang_until_released_and_outlive_the_agent() {
+    for (operation, target) in [
+        ("mount", "volume: v"),
+        ("sandbox", ""),
+        ("pull", "container: app"),
+        ("create", "container: app"),
+        ("start", "container: app"),
+    ] {
+        let comma = if target.is_empty() { "" } else { ", " };
+        passes(&format!(
+            "
+steps:
+- hold: {{operation: {operation}, pod: web{comma}{target}}}
+- create:
+    apiVersion: v1
+    kind: Pod
+    metadata: {{name: web}}
+    spec:
+      terminationGracePeriodSeconds: 1
+      containers: [{{name: app, image: a, volumeMounts: [{{name: v, mountPath: /v}}]}}]
+      volumes: [{{name: v, emptyDir: {{}}}}]
+- settle
+- expect: {{pod: web, status: {{phase: Pending}}}}
+- crash: agent
+- settle
+- expect: {{pod: web, status: {{phase: Pending}}}}
+- release: {{operation: {operation}, pod: web{comma}{target}}}
+- settle
+- expect: {{pod: web, status: {{phase: Running, containerStatuses: [{{name: app, ready: true, restartCount: 0}}]}}}}
+- hold: {{operation: {operation}, pod: web{comma}{target}}}
+- delete: {{pod: web}}
+- settle
+- expect: {{pod: web, gone: true}}
+"
+        ));
+    }
+    for (operation, target) in [("unmount", "volume: disk"), ("stop", "container: app")] {
+        passes(&format!(
+            "{POD}
+- hold: {{operation: {operation}, pod: web, {target}}}
+- delete: {{pod: web}}
+- settle
+- crash: agent
+- settle
+- expect: {{pod: web, gone: false}}
+- expect: {{host: {{pod: web, present: [disk]}}}}
+- release: {{operation: {operation}, pod: web, {target}}}
+- settle: 3m
+- expect: {{pod: web, gone: true}}
+"
+        ));
     }
 }

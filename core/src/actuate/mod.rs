@@ -8,7 +8,7 @@ mod probes;
 pub(crate) mod resize;
 pub mod restart;
 mod sandbox;
-mod start;
+pub(crate) mod start;
 pub(crate) mod stop;
 mod terminate;
 

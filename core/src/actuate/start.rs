@@ -7,7 +7,11 @@ use crate::command::{Action, MountedVolume, Rule, Subject};
 use crate::context::{Context, Why, text};
 use crate::state::container::crash_backoff;
 use crate::state::{HookState, Instance, InstancePhase, PodState, Probes, Retry};
+use crate::status::ContainerState as Shown;
 use alloc::vec::Vec;
+
+/// The reason of a container that waits because its image could not be pulled.
+pub(crate) const PULL_ERROR: &str = "ErrImagePull";
 
 /// Takes the next step towards a start of the container, if one can be taken now.
 pub(super) fn advance(pod: &mut PodState, i: usize, rule: Rule, ctx: &mut Context<'_>) {
@@ -116,12 +120,25 @@ pub(super) fn creation_volumes_ready(pod: &PodState) -> bool {
         .all(|v| v.is_ready())
 }
 
+/// The status that was told last has the container waiting for its failed pull.
+fn pull_error_is_shown(pod: &PodState, i: usize) -> bool {
+    let Some(status) = &pod.publication.current else { return false };
+    let mut shown =
+        status.containers.iter().chain(&status.init_containers).chain(&status.ephemeral_containers);
+    shown.any(|c| {
+        c.name == pod.containers[i].name
+            && matches!(&c.state, Shown::Waiting { reason, .. } if &**reason == PULL_ERROR)
+    })
+}
+
 fn pull(pod: &mut PodState, i: usize, rule: Rule, ctx: &mut Context<'_>) {
     let retry = pod.containers[i].pull_retry.clone();
     if !ctx.retry_due(&retry, Why::PullBackoff) {
+        // The failure itself is shown once before the wait is.
+        let is_shown = pull_error_is_shown(pod, i);
         let container = &mut pod.containers[i];
-        let is_pull_error = container.start_failure.as_ref().is_some_and(|(r, _)| &**r == "ErrImagePull");
-        if is_pull_error {
+        let is_pull_error = container.start_failure.as_ref().is_some_and(|(r, _)| &**r == PULL_ERROR);
+        if is_pull_error && is_shown {
             let message = text(format_args!("Back-off pulling image \"{}\"", container.spec.image));
             let name = container.name.clone();
             container.start_failure = Some(("ImagePullBackOff".into(), message.clone()));
@@ -188,9 +205,6 @@ fn create(
         probes: Probes::default(),
         stop: None,
     });
-    if container.last.is_some() {
-        container.restarts += 1;
-    }
     ctx.moved(pod.pod.uid, Subject::Container(id), from, "Creating");
 }
 

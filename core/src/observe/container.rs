@@ -52,7 +52,7 @@ pub(super) fn image_pull_failed(
     };
     container.pulling = None;
     container.pull_retry.fail(now, timing.pull_backoff_initial, timing.pull_backoff_max);
-    let reason = error.reason.clone().unwrap_or_else(|| "ErrImagePull".into());
+    let reason = error.reason.clone().unwrap_or_else(|| crate::actuate::start::PULL_ERROR.into());
     container.start_failure = Some((reason.clone(), error.message.clone()));
     let image = container.spec.image.clone();
     r.moved(uid, Subject::Container(id.clone()), "Pulling", "Waiting");
@@ -119,8 +119,18 @@ pub(super) fn started(r: &mut Recording<'_>, op: OpId, uid: PodUid, id: &Contain
     r.tell(uid, false, "Started", "Container started".into(), Some(id.name.clone()));
 }
 
+/// A life after another one is a restart from when it is known to have begun, not from when it is wanted: until then the
+/// former life is shown, with its own count (recordings 02, 10), and a create that fails restarts nothing.
+fn count_restart(container: &mut ContainerState) {
+    let begins = container.instance.as_ref().is_some_and(|i| i.started_at.is_none());
+    if begins && container.last.is_some() {
+        container.restarts += 1;
+    }
+}
+
 /// The instance is known to run since then.
 pub(super) fn runs(container: &mut ContainerState, attempt: u32, since: crate::time::Time) {
+    count_restart(container);
     container.ever_started = true;
     container.start_failure = None;
     container.start_retry.clear();
@@ -209,6 +219,7 @@ pub(super) fn exited(r: &mut Recording<'_>, uid: PodUid, id: &ContainerId, exit:
 
 /// Ends the current instance: releases its leases, keeps what is shown of it, counts a crash.
 pub(crate) fn end_instance(container: &mut ContainerState, exit: Exit, message: Name, timing: &Timing) {
+    count_restart(container);
     let Some(instance) = container.instance.take() else { return };
     let why = instance.stop.as_ref().map(|s| s.why);
     let ran = exit.started_at.or(instance.started_at).map(|s| exit.finished_at.since(s)).unwrap_or_default();

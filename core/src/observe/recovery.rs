@@ -282,8 +282,6 @@ pub(super) fn runtime_observed(
     let sandboxes = &*plausible(r, sandboxes, |s| (s.pod, [s.attempt, 0]));
     let containers = &*plausible(r, containers, |c| (c.pod, [c.container.incarnation, c.container.attempt]));
     let only = r.state.observations.remove(&op);
-    let timing = &r.state.config.timing;
-    let (initial, max) = (timing.retry_backoff_initial, timing.retry_backoff_max);
     match only {
         Some(uid) => {
             let (now, timing) = (r.state.now, r.state.config.timing.clone());
@@ -302,10 +300,11 @@ pub(super) fn runtime_observed(
             if complete {
                 r.state.recovery.runtime = Look { asked: None, seen: true, retry: Retry::default() };
             } else {
-                // What it shows is true; what it doesn't show is not known. Look again, after a while.
+                // What it shows is true; what it doesn't show is not known. Look again, but not in a busy loop (L4).
+                let (now, timing) = (r.state.now, r.state.config.timing.clone());
                 let look = &mut r.state.recovery.runtime;
                 look.asked = None;
-                look.retry.fail(r.state.now, initial, max);
+                look.retry.fail(now, timing.retry_backoff_initial, timing.retry_backoff_max);
                 if let Some(at) = look.retry.until {
                     r.state.wake_allocator(at, Why::ObserveRetry);
                 }
@@ -589,19 +588,21 @@ pub(super) fn observe_failed(r: &mut Recording<'_>, op: OpId, error: &OpError) {
     );
 }
 
-/// Looks again at what could not be seen, once its back-off is over; until then, books the moment.
+/// Looks again at what could not be seen, once its back-off is over. A look that is not due yet is booked anew, since the
+/// wake-up that led here took the place of its own.
 pub(crate) fn look_again(r: &mut Recording<'_>) {
     let now = r.state.now;
-    for action in [Action::ObserveMounts, Action::ObserveRuntime] {
-        let mounts = matches!(action, Action::ObserveMounts);
-        let look = if mounts { &r.state.recovery.mounts } else { &r.state.recovery.runtime };
-        let Some(at) = look.retry.until.filter(|_| !look.seen && look.asked.is_none()) else { continue };
-        if at > now {
-            r.state.wake_allocator(at, Why::ObserveRetry);
-            continue;
-        }
-        let op = r.look(action);
-        let look = if mounts { &mut r.state.recovery.mounts } else { &mut r.state.recovery.runtime };
-        look.asked = Some(op);
+    let wanted = |look: &Look| look.retry.until.filter(|_| !look.seen && look.asked.is_none());
+    let (mounts, runtime) = (wanted(&r.state.recovery.mounts), wanted(&r.state.recovery.runtime));
+    for at in [mounts, runtime].into_iter().flatten().filter(|at| *at > now) {
+        r.state.wake_allocator(at, Why::ObserveRetry);
+    }
+    if mounts.is_some_and(|at| at <= now) {
+        let op = r.look(Action::ObserveMounts);
+        r.state.recovery.mounts.asked = Some(op);
+    }
+    if runtime.is_some_and(|at| at <= now) {
+        let op = r.look(Action::ObserveRuntime);
+        r.state.recovery.runtime.asked = Some(op);
     }
 }

@@ -295,6 +295,11 @@ pub(crate) fn forget_if_over(state: &mut State, uid: PodUid, out: &mut Commands)
     if let Some(again) = &pod.again {
         let mut next = PodState::new(again.clone(), state.events, state.epoch);
         next.applied_in = pod.applied_in;
+        // The UID is the same; no id of the former life comes twice (S6, S14).
+        let containers = pod.containers.iter().map(|c| c.incarnation.saturating_add(1));
+        next.incarnation_floor = containers.fold(pod.incarnation_floor, u32::max);
+        next.generation_floor = pod.generation_floor;
+        next.next_sandbox = pod.next_sandbox;
         state.names.entry(name).or_default().push(uid);
         subscribe(state, uid, &next.pod);
         out.transitions.push(Transition {

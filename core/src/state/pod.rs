@@ -64,10 +64,10 @@ pub struct PodState {
     pub volumes: Vec<VolumeState>,
     /// See `incarnation_floor`.
     pub generation_floor: u32,
-    /// Objects of volumes that went, to be given up unless something else of the pod shows them. Empty between events.
-    pub let_go: Vec<ObjectRef>,
     /// An object or the metadata that volumes show may have changed: what each shows is compared anew.
     pub content_changed: bool,
+    /// Objects of volumes that went, to be given up unless something else of the pod shows them. Empty between events.
+    pub let_go: Vec<ObjectRef>,
     /// Desired differs from allocated, and why.
     pub pending: Option<Pending>,
     /// Allocated resources differ from actuated ones.
@@ -260,8 +260,8 @@ impl PodState {
             surplus: Vec::new(),
             volumes: Vec::new(),
             generation_floor: 0,
-            let_go: Vec::new(),
             content_changed: true,
+            let_go: Vec::new(),
             pending: None,
             in_progress: None,
             cgroup: Resources::default(),

@@ -143,6 +143,16 @@ impl<'o> Story<'o> {
 
     fn judge(&mut self, at: Time, entry: &TraceEntry) {
         self.oracles.observe(entry);
+        self.tell_violations(at);
+    }
+
+    /// No more will come: what the oracles keep for the end of a batch is judged too.
+    pub fn finish(&mut self, at: Time) {
+        self.oracles.finish();
+        self.tell_violations(at);
+    }
+
+    fn tell_violations(&mut self, at: Time) {
         for violation in self.oracles.take_violations() {
             let violation = violation.to_string();
             self.observer.record(&Record::InvariantBroken { at, violation: violation.clone() });

@@ -212,26 +212,22 @@ impl Verb {
 impl Step {
     /// Reads one entry of `steps:`.
     pub(super) fn read(index: usize, item: &Reader<'_>) -> Result<Step, InputError> {
-        let (name, field) = match item.value {
-            // `- settle` alone: the default time.
-            Value::String(word) if word == "settle" => ("settle", item.clone()),
-            _ => match item.entries()?.as_slice() {
-                [one] => one.clone(),
-                [] => {
-                    return Err(
-                        item.error("a step without a verb", format!("use one of: {}", STEP_VERBS.join(", ")))
-                    );
-                }
-                [_, (second, field), ..] => {
-                    return Err(field.error(
-                        format!("a step has exactly one verb; {second:?} is a second one"),
-                        "start a new `- ` entry for it",
-                    ));
-                }
-            },
-        };
+        // `- settle` alone: the default time.
+        let (name, field) = if item.value == "settle" { ("settle", item.clone()) } else { one_verb(item)? };
         let verb = read_verb(name, &field)?;
         Ok(Step { index, line: item.line(), title: title(&verb), verb })
+    }
+}
+
+/// The one entry of a step's mapping.
+fn one_verb<'a>(item: &Reader<'a>) -> Result<(&'a str, Reader<'a>), InputError> {
+    match item.entries()?.as_slice() {
+        [one] => Ok(one.clone()),
+        [] => Err(item.error("a step without a verb", format!("use one of: {}", STEP_VERBS.join(", ")))),
+        [_, (second, field), ..] => Err(field.error(
+            format!("a step has exactly one verb; {second:?} is a second one"),
+            "start a new `- ` entry for it",
+        )),
     }
 }
 

@@ -73,7 +73,7 @@ impl Images {
         match policy {
             PullPolicy::Never => local,
             PullPolicy::IfNotPresent if self.has(reference) => local,
-            PullPolicy::Always if self.has(reference) => latency::REGISTRY_PULL,
+            PullPolicy::Always if self.has(reference) => latency::REGISTRY_CHECK,
             PullPolicy::Always | PullPolicy::IfNotPresent => latency::REGISTRY_REFUSAL,
         }
     }

@@ -63,8 +63,8 @@ const fn base(kind: OpKind) -> Nanos {
     }
 }
 
-/// How long a pull takes that has to ask the registry.
-pub const REGISTRY_PULL: Nanos = Nanos::millis(850);
+/// How long it takes to ask the registry whether what is present is still what the tag means (`Always`).
+pub const REGISTRY_CHECK: Nanos = Nanos::millis(120);
 /// How long it takes the registry to refuse.
 pub const REGISTRY_REFUSAL: Nanos = Nanos::millis(310);
 

@@ -124,10 +124,11 @@ impl Server {
                     }
                 }
                 _ => {
-                    if let Some(reference) = nodefold_k8s::object_ref(object) {
-                        if agent_listens && self.is_watched(&reference) {
-                            stirred.objects.push(reference);
-                        }
+                    if let Some(reference) = nodefold_k8s::object_ref(object)
+                        && agent_listens
+                        && self.is_watched(&reference)
+                    {
+                        stirred.objects.push(reference);
                     }
                 }
             }
@@ -165,10 +166,10 @@ impl Server {
         let name = PodRef { namespace: pod.namespace.to_string(), name: pod.name.to_string() };
         let pod = Arc::new(pod);
         self.static_pods.insert(pod.uid);
-        if let Some(former) = self.files.insert(name, pod.clone()) {
-            if former.uid != pod.uid {
-                self.pod_changed(at, former, Source::File, true, agent_listens);
-            }
+        if let Some(former) = self.files.insert(name, pod.clone())
+            && former.uid != pod.uid
+        {
+            self.pod_changed(at, former, Source::File, true, agent_listens);
         }
         self.pod_changed(at, pod, Source::File, false, agent_listens);
     }
@@ -245,7 +246,10 @@ impl Server {
     /// Takes a pod's next change, or all of them as one, off the way. Objects that it newly refers to come with it.
     pub fn deliver(&mut self, source: Source, uid: PodUid, all: bool) -> Option<(Fact, Vec<ObjectRef>)> {
         let queue = self.queues.get_mut(&(source, uid))?;
-        let taken = if all { queue.drain(..).last() } else { queue.pop_front() };
+        let taken = if all { queue.pop_back() } else { queue.pop_front() };
+        if all {
+            queue.clear();
+        }
         if queue.is_empty() {
             self.queues.remove(&(source, uid));
         }
@@ -332,7 +336,6 @@ impl Server {
     pub fn is_static(&self, uid: PodUid) -> bool {
         self.static_pods.contains(&uid)
     }
-
 
     /// The store's own digest.
     pub fn digest(&self) -> nodefold_core::Digest {

@@ -107,7 +107,17 @@ enum Whose {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Deadlines {
     due: BTreeSet<(Time, PodUid, Whose)>,
-    passed: Vec<(Time, PodUid, Whose)>,
+    passed: Vec<Passed>,
+}
+
+/// A deadline that passed, and the fact at which the node could know.
+#[derive(Copy, Clone, Debug)]
+struct Passed {
+    deadline: Time,
+    pod: PodUid,
+    whose: Whose,
+    noticed: usize,
+    at: Time,
 }
 
 impl Deadlines {
@@ -126,21 +136,24 @@ impl Deadlines {
         }
         while let Some(first) = self.due.first().copied().filter(|(deadline, ..)| *deadline <= record.at) {
             self.due.remove(&first);
-            self.passed.push(first);
+            let (deadline, pod, whose) = first;
+            self.passed.push(Passed { deadline, pod, whose, noticed: record.index, at: record.at });
         }
     }
 
     /// Judges the deadlines that passed before the batch that ends here.
     pub(super) fn settle(&mut self, world: &WorldView, at: Time, out: &mut Vec<Violation>) {
-        for (deadline, uid, whose) in std::mem::take(&mut self.passed) {
+        for Passed { deadline, pod: uid, whose, noticed, at: noticed_at } in std::mem::take(&mut self.passed)
+        {
             let Some(pod) = world.pods.get(&uid).filter(|_| world.runtime_unknown.is_none()) else {
                 continue;
             };
             let Some((_, told)) = pod.deadline else { continue };
             for container in pod.containers.iter().filter(|c| concerns(whose, c)) {
-                let answered = container
-                    .stop
-                    .is_some_and(|stop| stop.killed || stop.deadline <= deadline.after(world.minimum_grace));
+                // What runs only since this very fact could not be stopped before (S12).
+                let from = if container.life_index == noticed { noticed_at } else { deadline };
+                let in_time = from.after(world.minimum_grace);
+                let answered = container.stop.is_some_and(|stop| stop.killed || stop.deadline <= in_time);
                 if !answered && stoppable(pod, container) {
                     let explanation = format!(
                         "container {} runs on past the pod's deadline, and neither a kill nor a stop that ends in time \

@@ -54,9 +54,11 @@ pub struct AllocationView {
 impl AllocationView {
     /// A desired version arrived.
     pub fn desired(&mut self, index: usize, spec: &Arc<PodSpec>) {
-        if let Some(newest) = self.versions.last()
-            && self.same(&newest.spec, spec)
-        {
+        if self.versions.last().is_some_and(|newest| self.same(&newest.spec, spec)) {
+            // Nothing that allocation decides is new; what bypasses it (ephemeral containers) may be.
+            if let Some(newest) = self.versions.last_mut() {
+                newest.spec = spec.clone();
+            }
             return;
         }
         if self.versions.len() >= VERSIONS_KEPT {
