@@ -1,9 +1,10 @@
 //! A world that tells the truth, however slowly and with whatever failures: the bench checks S1, S2, S6 and S12 on each
 //! command, and once nothing fails any more everything comes to rest with the host as the record has it.
 
-use crate::bench::{Bench, Op, failure, kind};
+use crate::bench::Bench;
 use crate::generate::{NAMES, VOLUMES, volumes};
 use crate::kit::*;
+use crate::words::{Op, failure, kind};
 use nodefold_core::command::Action;
 use nodefold_core::event::ErrorClass;
 use nodefold_core::spec::{Container, RestartPolicy, Volume};
@@ -164,7 +165,7 @@ fn answer(bench: &mut Bench, which: usize, outcome: Option<(ErrorClass, bool)>) 
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, max_shrink_iters: 4000, failure_persistence: None,
+    #![proptest_config(ProptestConfig { cases: 150, max_shrink_iters: 4000, failure_persistence: None,
         ..ProptestConfig::default() })]
 
     #[test]

@@ -1,8 +1,9 @@
 //! Any facts in any order.
 
-use crate::bench::{Bench, Op, failure, kind};
+use crate::bench::Bench;
 use crate::generate::{facts, pods};
 use crate::kit::*;
+use crate::words::{Op, failure, kind};
 use nodefold_core::event::{ErrorClass, Event, Fact};
 use nodefold_core::ids::PodUid;
 use nodefold_core::node::Digest;
@@ -130,7 +131,7 @@ fn fold(config: Config, events: &[Event]) -> (Node, Commands) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, max_shrink_iters: 4000, failure_persistence: None,
+    #![proptest_config(ProptestConfig { cases: 150, max_shrink_iters: 4000, failure_persistence: None,
         ..ProptestConfig::default() })]
 
     /// D1, DESIGN §3 "must be a function": whatever was asked for on the way, the same events end in the same digest with

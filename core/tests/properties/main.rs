@@ -13,3 +13,6 @@ mod hostile;
 #[allow(dead_code, reason = "shared with the conformance tests, which use all of it")]
 #[path = "../volumes/kit.rs"]
 mod kit;
+#[allow(dead_code, reason = "shared with the conformance tests, which use all of it")]
+#[path = "../volumes/words.rs"]
+mod words;

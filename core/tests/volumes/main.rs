@@ -2,6 +2,7 @@
 //! §6.1, and what KEP-6395 and KEP-5972 ask of a node (DESIGN §4). Each test carries the number of its case.
 #![allow(clippy::wildcard_enum_match_arm, reason = "a test looks for one variant among many")]
 
+#[allow(dead_code, reason = "shared with the property tests, which use the rest of it")]
 mod bench;
 mod dynamic;
 mod gates;
@@ -11,6 +12,7 @@ mod kit;
 mod mount_state;
 mod operations;
 mod restart;
+mod words;
 
 /// Cases of §4 that don't concern this core, each with the reason. All others are tested here.
 const NOT_APPLICABLE: &[(u32, &str)] = &[
