@@ -434,6 +434,21 @@ impl Bench {
         self.containers.iter().filter(live).count()
     }
 
+    pub fn end_on_host(&mut self, id: &ContainerId) {
+        let exited = SeenState::Exited(exit(128, self.now));
+        self.containers.insert((POD, id.clone()), (exited, Vec::new()));
+    }
+
+    pub fn is_live(&self, id: &ContainerId) -> bool {
+        self.containers
+            .get(&(POD, id.clone()))
+            .is_some_and(|(state, _)| !matches!(state, SeenState::Exited(_)))
+    }
+
+    pub fn has_mount(&self, pod: PodUid, volume: &VolumeId) -> bool {
+        self.mounts.contains(&(pod, volume.clone()))
+    }
+
     pub fn mount_count(&self) -> usize {
         self.mounts.len()
     }
