@@ -65,7 +65,7 @@ fn condition(value: &Value) -> Condition {
 
 fn terminated(value: &Value, id: &ContainerId) -> Terminated {
     Terminated {
-        id: Some(id.clone()),
+        id: value.get("containerID").map(|_| id.clone()),
         exit_code: value["exitCode"].as_i64().and_then(|c| i32::try_from(c).ok()).expect("an exit code"),
         signal: 0,
         reason: text(&value["reason"]),
