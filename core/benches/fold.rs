@@ -183,7 +183,8 @@ fn answer(command: Command, now: Time) -> Option<Fact> {
 
 fn main() {
     println!("{:>8}  {:>9}  {:>12}  {:>13}", "pods", "events", "ns per event", "bytes per pod");
-    for standing in [100u128, 10_000, 100_000] {
+    let asked: Vec<u128> = std::env::args().filter_map(|a| a.parse().ok()).collect();
+    for standing in if asked.is_empty() { vec![100, 10_000, 100_000] } else { asked } {
         let mut bench = Bench::new();
         let before = ALLOCATOR.allocated();
         for n in 1..=standing {

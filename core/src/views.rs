@@ -74,7 +74,9 @@ impl Node {
     }
     /// The status that the pod has now (it may not have been published yet); `None` before admission was decided.
     pub fn status(&self, pod: PodUid) -> Option<PodStatus> {
-        self.state.pods.get(&pod)?.publication.current.as_ref().map(|s| (**s).clone())
+        let pod = self.state.pods.get(&pod)?;
+        pod.publication.current.as_ref()?;
+        Some(crate::publish::derive(pod, &self.state.config, self.state.now))
     }
     /// The pod as its source asked for it last.
     pub fn desired(&self, pod: PodUid) -> Option<Arc<Pod>> {

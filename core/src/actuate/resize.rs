@@ -55,7 +55,8 @@ pub(crate) fn needs_restart(container: &ContainerState) -> bool {
 /// What the pod's cgroup is to have: requests always, a limit only where every container has one.
 pub(crate) fn pod_target(pod: &PodState) -> Resources {
     let spec = pod.spec();
-    let requests = crate::allocate::pod_requests(spec);
+    let allocated = pod.allocated.as_ref().map(|a| a.requests.clone());
+    let requests = allocated.unwrap_or_else(|| crate::allocate::pod_requests(spec));
     let limits = |name: ResourceName| crate::allocate::limit_of_all(spec, &name).map(|amount| (name, amount));
     Resources {
         requests: ResourceList::from_pairs([(ResourceName::Cpu, requests.get(&ResourceName::Cpu))]),

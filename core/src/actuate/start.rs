@@ -2,7 +2,7 @@
 //! fact. Nothing here blocks anybody else.
 
 use super::{full_name, plan, stop};
-use crate::allocate::{charge, has_leftovers, pod_requests};
+use crate::allocate::{charge, has_leftovers};
 use crate::command::{Action, MountedVolume, Rule, Subject};
 use crate::context::{Context, Why, text};
 use crate::state::container::crash_backoff;
@@ -77,7 +77,7 @@ fn backoff_over(pod: &mut PodState, i: usize, ctx: &mut Context<'_>) -> bool {
 /// A start waits for the room that a removed container of the same pod still holds (DESIGN §4 rule 6, S5).
 fn has_room(pod: &PodState, i: usize) -> bool {
     let Some(allocated) = pod.allocated.as_ref().filter(|_| has_leftovers(pod)) else { return true };
-    let limit = pod_requests(&allocated.spec);
+    let limit = &allocated.requests;
     let mut held = charge::actuated(pod);
     held.add(&pod.containers[i].spec.resources.requests);
     let fits = |(name, _): &(crate::resources::ResourceName, u64)| held.get(name) <= limit.get(name);

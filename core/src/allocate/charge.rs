@@ -1,7 +1,6 @@
 //! What a pod takes of the node: the larger of its allocated and its actuated sum, containers that were removed and may
 //! still run included in the latter (S5). A pod that was never admitted, or has ended, takes nothing (B3, B4, B5).
 
-use super::pod_requests;
 use crate::ids::PodUid;
 use crate::node::State;
 use crate::resources::{ResourceList, ResourceName};
@@ -12,7 +11,7 @@ pub fn of(pod: &PodState) -> ResourceList {
     match (&pod.lifecycle, &pod.allocated) {
         (Lifecycle::Waiting | Lifecycle::Terminated, _) | (_, None) => ResourceList::default(),
         (Lifecycle::Active | Lifecycle::Terminating(_), Some(allocated)) => {
-            let mut charge = pod_requests(&allocated.spec);
+            let mut charge = allocated.requests.clone();
             charge.raise_to(&actuated(pod));
             charge.set(ResourceName::Pods, 1);
             charge

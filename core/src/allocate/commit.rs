@@ -24,7 +24,8 @@ pub(crate) fn commit(
         point_found_mounts(pod);
     }
     commit_containers(pod, spec, now, uid, out);
-    pod.allocated = Some(Allocation { spec: spec.clone(), generation, at: now });
+    pod.allocated =
+        Some(Allocation { spec: spec.clone(), requests: super::pod_requests(spec), generation, at: now });
     add_ephemeral(pod);
 }
 

@@ -21,6 +21,10 @@ pub(crate) fn publish(pod: &mut PodState, ctx: &mut Context<'_>) {
     if matches!(pod.lifecycle, Lifecycle::Waiting) {
         return;
     }
+    // While a write is in flight nothing more can be told; what changes meanwhile is derived once, for the next.
+    if pod.publication.writing.is_some() {
+        return;
+    }
     let status = derive(pod, ctx.config, ctx.now);
     pod.ever_ran |= status.phase == PodPhase::Running;
     if pod.publication.current.as_ref().is_none_or(|current| **current.arc() != status) {
@@ -32,7 +36,7 @@ pub(crate) fn publish(pod: &mut PodState, ctx: &mut Context<'_>) {
     let has_reader =
         pod.pod.source == Source::Api && !pod.object_gone && !told_by_others && pod.releasing.is_none();
     let told = pod.publication.sent == pod.publication.current;
-    if !has_reader || told || pod.publication.writing.is_some() {
+    if !has_reader || told {
         return;
     }
     let retry = pod.publication.retry.clone();
@@ -53,7 +57,7 @@ pub(crate) fn derive(pod: &PodState, config: &Config, now: Time) -> PodStatus {
     let ip = pod.sandbox.as_ref().and_then(|s| s.ip.clone());
     let init_containers = containers::of_kinds(pod, &[ContainerKind::Init, ContainerKind::Sidecar]);
     let containers = containers::main(pod);
-    let requests = pod.allocated.as_ref().map(|a| crate::allocate::pod_requests(&a.spec)).unwrap_or_default();
+    let requests = pod.allocated.as_ref().map(|a| a.requests.clone()).unwrap_or_default();
     PodStatus {
         observed_generation: pod.pod.generation,
         phase,

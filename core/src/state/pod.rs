@@ -105,6 +105,8 @@ pub struct PodState {
 pub struct Allocation {
     /// One desired spec as a whole (S4).
     pub spec: Shared<PodSpec>,
+    /// What it asks for in sum, computed once.
+    pub requests: ResourceList,
     /// Its generation.
     pub generation: u64,
     /// When.
