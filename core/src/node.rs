@@ -4,7 +4,7 @@
 
 use crate::anomaly::{Anomalies, AnomalyKind};
 use crate::codec;
-use crate::command::Commands;
+use crate::command::{Action, Cause, Command, Commands, Rule};
 use crate::config::Config;
 use crate::context::{Context, Touched, Why, text};
 use crate::event::{Event, Fact, ObjectVersion, SeenContainer, SeenMount, SeenSandbox};
@@ -126,6 +126,13 @@ impl State {
     /// Notes an anomaly.
     pub(crate) fn anomaly(&mut self, kind: AnomalyKind, pod: Option<PodUid>, detail: Name) {
         self.anomalies.note(kind, self.events, pod, detail);
+    }
+    /// Gives a command outside of a pod's own rooms; returns its operation.
+    pub(crate) fn command(&mut self, out: &mut Commands, pod: PodUid, rule: Rule, action: Action) -> OpId {
+        let op = self.next_op;
+        self.next_op.0 += 1;
+        out.commands.push(Command { op, pod, cause: Cause { event: self.events, rule }, action });
+        op
     }
     /// A pod, to change it. Copies it if somebody else holds it.
     pub(crate) fn pod_mut(&mut self, uid: PodUid) -> Option<&mut PodState> {
@@ -279,10 +286,7 @@ impl Node {
                 }
                 pod.wake = wake;
             }
-            if allocate::charge::refresh(state, uid) {
-                let now = state.now;
-                state.wake_allocator(now, Why::CapacityFreed);
-            }
+            allocate::charge::refresh(state, uid);
             observe::unsubscribe(state, uid);
             for woken in observe::forget_if_over(state, uid, out) {
                 self.cache.dirty.insert(woken);

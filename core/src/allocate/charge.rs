@@ -39,12 +39,12 @@ pub fn actuated(pod: &PodState) -> ResourceList {
     sum
 }
 
-/// Brings the node's sum up to date with the pod. True if some amount went down: room was freed.
-pub(crate) fn refresh(state: &mut State, uid: PodUid) -> bool {
-    let Some(pod) = state.pods.get(&uid) else { return false };
+/// Brings the node's sum up to date with the pod. Room that was freed is used in the next event, which is due now.
+pub(crate) fn refresh(state: &mut State, uid: PodUid) {
+    let Some(pod) = state.pods.get(&uid) else { return };
     let fresh = of(pod);
     if fresh == pod.charge {
-        return false;
+        return;
     }
     let stale = pod.charge.clone();
     state.charged.subtract(&stale);
@@ -53,13 +53,7 @@ pub(crate) fn refresh(state: &mut State, uid: PodUid) -> bool {
     if let Some(pod) = state.pod_mut(uid) {
         pod.charge = fresh;
     }
-    freed && !state.queue.is_empty()
-}
-
-/// As `refresh`, where an allocation or an observation of this very event changed the charge; freed room is used in the
-/// next.
-pub(crate) fn refresh_quietly(state: &mut State, uid: PodUid) {
-    if refresh(state, uid) {
+    if freed && !state.queue.is_empty() {
         let now = state.now;
         state.wake_allocator(now, crate::context::Why::CapacityFreed);
     }

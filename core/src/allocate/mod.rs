@@ -8,7 +8,7 @@ pub(crate) mod limits;
 pub mod queue;
 pub mod transaction;
 
-use crate::command::{Action, Cause, Command, Commands, KubernetesEvent, Rule, Subject, Transition};
+use crate::command::{Action, Commands, KubernetesEvent, Rule, Subject, Transition};
 use crate::context::{Touched, Why, text};
 use crate::ids::{Name, PodUid, Source};
 use crate::node::State;
@@ -41,7 +41,7 @@ pub(crate) fn room(state: &mut State, touched: &mut Touched, out: &mut Commands)
                 state.queue.remove(&uid);
             }
         }
-        charge::refresh_quietly(state, uid);
+        charge::refresh(state, uid);
     }
     if state.sources_ready() {
         let ordered = queue::ordered(state, newly_queued.into_iter());
@@ -184,7 +184,7 @@ fn attempt(state: &mut State, uid: PodUid, out: &mut Commands) -> bool {
                 pod.in_progress = Some(InProgress { generation, error: None, since: now });
                 tell(state, out, uid, false, "ResizeStarted", "Pod resize started".into());
             }
-            charge::refresh_quietly(state, uid);
+            charge::refresh(state, uid);
             true
         }
         Verdict::Deferred(message) => {
@@ -255,10 +255,7 @@ fn moved(out: &mut Commands, uid: PodUid, from: &'static str, to: &'static str) 
 
 fn tell(state: &mut State, out: &mut Commands, pod: PodUid, warning: bool, reason: &str, message: Name) {
     let event = KubernetesEvent { warning, reason: reason.into(), message, container: None };
-    let op = state.next_op;
-    state.next_op.0 += 1;
-    let cause = Cause { event: state.events, rule: Rule::Told };
-    out.commands.push(Command { op, pod, cause, action: Action::RecordEvent(event) });
+    state.command(out, pod, Rule::Told, Action::RecordEvent(event));
 }
 
 /// The sum that a pod's spec asks for, as Kubernetes computes a pod's requests: pod-level resources if given; else main

@@ -8,7 +8,7 @@ mod spec;
 mod volume;
 
 use crate::anomaly::AnomalyKind;
-use crate::command::{Action, Cause, Command, Commands, KubernetesEvent, Rule, Subject, Transition};
+use crate::command::{Action, Commands, KubernetesEvent, Rule, Subject, Transition};
 use crate::context::{Touched, text};
 use crate::event::Fact;
 use crate::ids::{Name, OpId, PodUid};
@@ -144,19 +144,12 @@ impl Recording<'_> {
         container: Option<Name>,
     ) {
         let event = KubernetesEvent { warning, reason: reason.into(), message, container };
-        let op = self.state.next_op;
-        self.state.next_op.0 += 1;
-        let cause = Cause { event: self.state.events, rule: Rule::Told };
-        self.out.commands.push(Command { op, pod, cause, action: Action::RecordEvent(event) });
+        self.state.command(self.out, pod, Rule::Told, Action::RecordEvent(event));
     }
 
     /// A command of a look at the host, which belongs to no pod.
     pub(crate) fn look(&mut self, action: Action) -> OpId {
-        let op = self.state.next_op;
-        self.state.next_op.0 += 1;
-        let cause = Cause { event: self.state.events, rule: Rule::ObservationNeeded };
-        self.out.commands.push(Command { op, pod: PodUid(0), cause, action });
-        op
+        self.state.command(self.out, PodUid(0), Rule::ObservationNeeded, action)
     }
 
     /// Notes a change of phase for people.

@@ -33,23 +33,7 @@ pub fn cpu_of(millicores: u64) -> ResourceList {
 
 /// A container without anything.
 pub fn container(name: &str) -> Container {
-    Container {
-        name: name.into(),
-        image: "image:1".into(),
-        pull_policy: PullPolicy::IfNotPresent,
-        restart_policy: None,
-        restart_rules: Vec::new(),
-        resources: Resources::default(),
-        resize_restarts: Vec::new(),
-        mounts: Vec::new(),
-        restart_on_mount_change: false,
-        startup_probe: None,
-        liveness_probe: None,
-        readiness_probe: None,
-        post_start: false,
-        pre_stop: false,
-        rest: Blob::default(),
-    }
+    Container { image: "image:1".into(), ..Container::unknown(name.into()) }
 }
 
 /// A container that mounts these volumes and may not be restarted for their sake.
