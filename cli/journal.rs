@@ -5,8 +5,8 @@ use nodefold_api::ApiEvent;
 use nodefold_core::command::Command;
 use nodefold_core::time::Time;
 use nodefold_core::{Config, Event, Node};
-use nodefold_harness::Record;
 use nodefold_harness::log::{FactLog, LogError};
+use nodefold_harness::{Brain, NewBrain, Record};
 use nodefold_journal::{Error, Files, Options, Storage, Writer, resume};
 use std::cell::RefCell;
 use std::path::Path;
@@ -106,11 +106,12 @@ impl RunJournal {
 }
 
 impl FactLog for RunJournal {
-    fn fact(&mut self, event: &Event, before: &mut Node) -> Result<(), LogError> {
+    fn fact(&mut self, event: &Event, before: &mut dyn Brain) -> Result<(), LogError> {
         let mut open = self.open.borrow_mut();
         let Some(writer) = &mut open.writer else {
             return Err(LogError("it was closed already".to_owned()));
         };
+        let before = production(before)?;
         writer.append(event).and_then(|()| writer.commit(before)).map_err(refused)?;
         open.beside.clear();
         Ok(())
@@ -126,7 +127,7 @@ impl FactLog for RunJournal {
         self.beside(Beside::Request { at: event.at, bytes: event.sealed(&SEAL_KEY).to_bytes() })
     }
 
-    fn recover(&mut self) -> Result<Node, LogError> {
+    fn recover(&mut self, _new: &NewBrain) -> Result<Box<dyn Brain>, LogError> {
         let mut open = self.open.borrow_mut();
         // Dropped without a stop, as a crash leaves it; that gives up the lock, too.
         open.writer = None;
@@ -139,10 +140,11 @@ impl FactLog for RunJournal {
             record.append(&mut writer).map_err(refused)?;
         }
         open.writer = Some(writer);
-        Ok(resumed.fold)
+        Ok(Box::new(resumed.fold))
     }
 
-    fn close(&mut self, node: &mut Node) -> Result<(), LogError> {
+    fn close(&mut self, brain: &mut dyn Brain) -> Result<(), LogError> {
+        let node = production(brain)?;
         let Some(mut writer) = self.open.borrow_mut().writer.take() else { return Ok(()) };
         // What was asked and noted after the last fact is part of the story, too.
         if writer.pending() > 0 {
@@ -150,6 +152,11 @@ impl FactLog for RunJournal {
         }
         writer.stop(node).map(|_| ()).map_err(refused)
     }
+}
+
+/// A journal on disk keeps the production core's state, and no other's.
+fn production(brain: &mut dyn Brain) -> Result<&mut Node, LogError> {
+    brain.node_mut().ok_or_else(|| LogError("only the production core can be kept in a journal".to_owned()))
 }
 
 fn refused(error: Error) -> LogError {

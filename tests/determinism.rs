@@ -5,7 +5,7 @@ use nodefold_api::ApiEvent;
 use nodefold_core::command::Command;
 use nodefold_core::{Commands, Config, Digest, Event, Node};
 use nodefold_harness::log::{FactLog, InMemory, LogError};
-use nodefold_harness::{Nobody, RunOptions, Scenario, Verdict, node_config, run};
+use nodefold_harness::{Brain, NewBrain, Nobody, RunOptions, Scenario, Verdict, node_config, run};
 use std::cell::RefCell;
 use std::fs;
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ struct Kept {
 }
 
 impl FactLog for Kept {
-    fn fact(&mut self, event: &Event, before: &mut Node) -> Result<(), LogError> {
+    fn fact(&mut self, event: &Event, before: &mut dyn Brain) -> Result<(), LogError> {
         self.events.borrow_mut().push(event.clone());
         self.log.fact(event, before)
     }
@@ -28,11 +28,11 @@ impl FactLog for Kept {
     fn request(&mut self, event: &ApiEvent) -> Result<(), LogError> {
         self.log.request(event)
     }
-    fn recover(&mut self) -> Result<Node, LogError> {
-        self.log.recover()
+    fn recover(&mut self, new: &NewBrain) -> Result<Box<dyn Brain>, LogError> {
+        self.log.recover(new)
     }
-    fn close(&mut self, node: &mut Node) -> Result<(), LogError> {
-        self.log.close(node)
+    fn close(&mut self, brain: &mut dyn Brain) -> Result<(), LogError> {
+        self.log.close(brain)
     }
 }
 
@@ -41,7 +41,7 @@ fn played(path: &PathBuf) -> (Config, Vec<Event>, Digest) {
     let scenario = Scenario::parse(&text, &path.display().to_string()).expect("a scenario");
     let config = node_config(&scenario);
     let events = Rc::new(RefCell::new(Vec::new()));
-    let log = Kept { log: InMemory::new(config.clone()), events: events.clone() };
+    let log = Kept { log: InMemory::default(), events: events.clone() };
     let options = RunOptions { log: Some(Box::new(log)), ..RunOptions::default() };
     let outcome = run(&scenario, options, &mut Nobody);
     assert_eq!(outcome.verdict, Verdict::Passed, "{}", path.display());

@@ -18,12 +18,14 @@
 //! # Ok::<(), nodefold_k8s::InputError>(())
 //! ```
 
+pub mod brain;
 pub mod log;
 pub mod record;
 pub mod run;
 pub mod scenario;
 pub mod world;
 
+pub use brain::{Brain, NewBrain};
 pub use record::{Nobody, Observer, Record};
 pub use run::{Counts, Outcome, RunOptions, Verdict, node_config, run};
 pub use scenario::Scenario;

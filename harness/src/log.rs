@@ -1,9 +1,10 @@
 //! Where facts are made durable before their commands are executed, and what an agent's restart folds again.
 
+use crate::brain::{Brain, NewBrain};
 use nodefold_api::ApiEvent;
+use nodefold_core::Commands;
 use nodefold_core::command::Command;
 use nodefold_core::event::Event;
-use nodefold_core::{Commands, Config, Node};
 
 /// Why a log could not be written or read.
 #[derive(Debug, thiserror::Error)]
@@ -12,33 +13,26 @@ pub struct LogError(pub String);
 
 /// A log of facts, and of requests to the API beside them.
 pub trait FactLog {
-    /// Makes a fact durable. `before` is the node as it is without it.
-    fn fact(&mut self, event: &Event, before: &mut Node) -> Result<(), LogError>;
+    /// Makes a fact durable. `before` is the brain as it is without it.
+    fn fact(&mut self, event: &Event, before: &mut dyn Brain) -> Result<(), LogError>;
     /// Notes the commands that the fact made due.
     fn commands_given(&mut self, commands: &[Command]);
     /// Keeps a request to the API; durable with the next fact.
     fn request(&mut self, event: &ApiEvent) -> Result<(), LogError>;
-    /// The agent died. Folds what is durable, as the next agent does.
-    fn recover(&mut self) -> Result<Node, LogError>;
-    /// The clean end. `node` is as it is after everything.
-    fn close(&mut self, node: &mut Node) -> Result<(), LogError>;
+    /// The agent died. Folds what is durable into a new brain, as the next agent does.
+    fn recover(&mut self, new: &NewBrain) -> Result<Box<dyn Brain>, LogError>;
+    /// The clean end. `brain` is as it is after everything.
+    fn close(&mut self, brain: &mut dyn Brain) -> Result<(), LogError>;
 }
 
 /// A log in memory: the simulated disk of a run without a journal.
+#[derive(Default)]
 pub struct InMemory {
-    config: Config,
     events: Vec<Event>,
 }
 
-impl InMemory {
-    /// An empty log of a node with this configuration.
-    pub fn new(config: Config) -> InMemory {
-        InMemory { config, events: Vec::new() }
-    }
-}
-
 impl FactLog for InMemory {
-    fn fact(&mut self, event: &Event, _before: &mut Node) -> Result<(), LogError> {
+    fn fact(&mut self, event: &Event, _before: &mut dyn Brain) -> Result<(), LogError> {
         self.events.push(event.clone());
         Ok(())
     }
@@ -49,17 +43,17 @@ impl FactLog for InMemory {
         Ok(())
     }
 
-    fn recover(&mut self) -> Result<Node, LogError> {
-        let mut node = Node::new(self.config.clone());
+    fn recover(&mut self, new: &NewBrain) -> Result<Box<dyn Brain>, LogError> {
+        let mut brain = new();
         let mut out = Commands::default();
         for event in &self.events {
             out.clear();
-            node.apply(event, &mut out);
+            brain.apply(event, &mut out);
         }
-        Ok(node)
+        Ok(brain)
     }
 
-    fn close(&mut self, _node: &mut Node) -> Result<(), LogError> {
+    fn close(&mut self, _brain: &mut dyn Brain) -> Result<(), LogError> {
         Ok(())
     }
 }

@@ -8,13 +8,14 @@ mod subset;
 pub use expect::{Miss, clock};
 pub use subset::{Difference, differences};
 
+use crate::brain::{NewBrain, production};
 use crate::log::{FactLog, InMemory};
 use crate::record::{Observer, Record};
 use crate::scenario::{Scenario, Step, Verb};
 use crate::world::{BEGINNING, Chooser, Earliest, World, WorldError};
 use expect::Answered;
 use nodefold_core::time::Time;
-use nodefold_core::{Config, Digest, Node};
+use nodefold_core::{Config, Digest};
 use serde::Serialize;
 use story::{Moment, Story};
 
@@ -23,6 +24,8 @@ use story::{Moment, Story};
 pub struct RunOptions {
     /// Where facts are made durable; none: in memory.
     pub log: Option<Box<dyn FactLog>>,
+    /// What decides; none: the production core.
+    pub brain: Option<NewBrain>,
     /// Who picks among the enabled choices; none: whatever is due first.
     pub chooser: Option<Box<dyn Chooser>>,
 }
@@ -106,10 +109,11 @@ pub fn node_config(scenario: &Scenario) -> Config {
 /// Runs a scenario from beginning to end.
 pub fn run(scenario: &Scenario, options: RunOptions, observer: &mut dyn Observer) -> Outcome {
     let config = node_config(scenario);
-    let log = options.log.unwrap_or_else(|| Box::new(InMemory::new(config.clone())));
+    let log = options.log.unwrap_or_else(|| Box::<InMemory>::default());
+    let brain = options.brain.unwrap_or_else(|| production(config.clone()));
     let mut run = Run {
         story: Story::new(observer, &config),
-        world: World::new(Node::new(config), &scenario.node, log),
+        world: World::new(&config, brain, &scenario.node, log),
         chooser: options.chooser.unwrap_or_else(|| Box::new(Earliest)),
         last: None,
         last_step: (0, 1),

@@ -22,6 +22,7 @@ pub use inflight::{OpKey, OpKind};
 pub use rules::{Failure, Operation, Rules, Scope, TargetKind};
 pub use runtime::Ending;
 
+use crate::brain::{Brain, NewBrain};
 use crate::log::{FactLog, LogError};
 use crate::record::Record;
 use crate::scenario::{NodeChange, NodeSpec, PodRef};
@@ -30,12 +31,13 @@ use images::Images;
 use inflight::{InFlight, Phase};
 use mounts::MountTable;
 use nodefold_api::{ApiEvent, Request, Response};
+use nodefold_core::Config;
+use nodefold_core::Digest;
 use nodefold_core::config::NodeFacts;
 use nodefold_core::event::{Event, Fact};
 use nodefold_core::ids::{ContainerId, Name, PodUid, Source};
 use nodefold_core::spec::Pod;
 use nodefold_core::time::{Nanos, Time};
-use nodefold_core::{Digest, Node};
 use runtime::Runtime;
 use serde_json::Value;
 use server::{Server, Undeliverable};
@@ -79,6 +81,9 @@ pub struct World {
     /// Probes that the agent runs, and what each reported last.
     probes: BTreeMap<process::ProbeKey, Option<bool>>,
     agent: Agent,
+    node_name: Name,
+    /// What the agent was told last of the node's own facts.
+    told: NodeFacts,
     facts: NodeFacts,
     boots: u32,
     steps: u64,
@@ -89,10 +94,10 @@ pub struct World {
 
 impl World {
     /// A world at its beginning. The agent is about to start.
-    pub fn new(node: Node, spec: &NodeSpec, log: Box<dyn FactLog>) -> World {
+    pub fn new(config: &Config, brain: NewBrain, spec: &NodeSpec, log: Box<dyn FactLog>) -> World {
         let mut images = Images::default();
         images.set(spec.images.clone());
-        let server = Server::new(node.config().node_name.clone(), spec.facts.gates);
+        let server = Server::new(config.node_name.clone(), spec.facts.gates);
         World {
             now: BEGINNING,
             server,
@@ -103,7 +108,9 @@ impl World {
             inflight: BTreeMap::new(),
             pending: BTreeMap::from([(Choice::AgentStarts, BEGINNING)]),
             probes: BTreeMap::new(),
-            agent: Agent::new(node, log),
+            agent: Agent::new(brain, log),
+            node_name: config.node_name.clone(),
+            told: config.node.clone(),
             facts: spec.facts.clone(),
             boots: 0,
             steps: 0,
@@ -117,9 +124,9 @@ impl World {
         self.now
     }
 
-    /// The node, as its log has it.
-    pub fn node(&self) -> &Node {
-        self.agent.node()
+    /// What decides, as its log has it.
+    pub fn brain(&self) -> &dyn Brain {
+        self.agent.brain()
     }
 
     /// The node's digest.
@@ -221,7 +228,7 @@ impl World {
         if let Some((due, why)) = self.agent.work_due()
             && due <= horizon
         {
-            waiting.push(format!("the node's {why:?} (due in {})", due.since(self.now)));
+            waiting.push(format!("the node's {why} (due in {})", due.since(self.now)));
         }
         waiting
     }
@@ -296,11 +303,17 @@ impl World {
                 let fact = self.server.object_fact(object);
                 self.tell(fact)?;
             }
-            Choice::NodeReported => self.tell(Fact::NodeChanged(self.facts.clone()))?,
+            Choice::NodeReported => self.tell_node_facts()?,
             Choice::Tick => self.tick(chosen.due)?,
             Choice::AgentStarts => self.agent_starts()?,
         }
         Ok(())
+    }
+
+    /// The agent hears of the node's own facts.
+    fn tell_node_facts(&mut self) -> Result<(), WorldError> {
+        self.told = self.facts.clone();
+        self.tell(Fact::NodeChanged(self.facts.clone()))
     }
 
     /// The node's deadline came. A deadline that a `Tick` leaves in the past would tick for ever (L4).
@@ -487,7 +500,12 @@ impl World {
     pub fn published_status(&self, name: &PodRef) -> Option<Value> {
         if self.server.is_file(name) {
             let uid = self.server.uid(name)?;
-            return self.agent.node().status(uid).map(|status| nodefold_k8s::status_to_json(&status, uid));
+            return self
+                .agent
+                .brain()
+                .node()?
+                .status(uid)
+                .map(|status| nodefold_k8s::status_to_json(&status, uid));
         }
         self.server.pod(name).map(|pod| pod["status"].clone())
     }

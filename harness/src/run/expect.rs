@@ -95,7 +95,7 @@ fn contains(check: &Check, subset: &Value, actual: &Value) -> Result<(), Miss> {
 
 /// What `/allocated` serves for the newest pod of that name.
 fn allocated(world: &World, pod: &PodRef) -> Option<Value> {
-    let allocated = world.node().allocated(world.server().uid(pod)?)?;
+    let allocated = world.brain().node()?.allocated(world.server().uid(pod)?)?;
     Some(nodefold_k8s::allocated_to_json(&allocated))
 }
 
@@ -121,7 +121,7 @@ fn why_no_pod(last: Option<&Answered>) -> String {
 
 fn retained(check: &Check, world: &World, pod: &PodRef, names: &[String]) -> Result<(), Miss> {
     let known = world.server().uid(pod);
-    let allocated = known.and_then(|uid| world.node().allocated(uid));
+    let allocated = known.and_then(|uid| world.brain().node()?.allocated(uid));
     let mut actual: Vec<String> =
         allocated.iter().flat_map(|a| &a.retained).map(|r| r.volume.name.to_string()).collect();
     let mut expected = names.to_vec();

@@ -6,7 +6,6 @@ use super::inflight::Phase;
 use super::{World, WorldError, latency};
 use crate::record::Record;
 use nodefold_core::codec;
-use nodefold_core::event::Fact;
 use nodefold_core::ids::Source;
 
 impl World {
@@ -70,8 +69,8 @@ impl World {
             self.broken("D1", what);
         }
         self.tell(started)?;
-        if self.facts != self.agent.node().config().node {
-            self.tell(Fact::NodeChanged(self.facts.clone()))?;
+        if self.facts != self.told {
+            self.tell_node_facts()?;
         }
         for source in [Source::File, Source::Api] {
             let listed = self.server.list(self.now, source)?;

@@ -331,7 +331,7 @@ impl World {
     }
 
     fn request_as_node(&mut self, what: String, request: Request) -> Result<Response, WorldError> {
-        let user = format!("system:node:{}", self.agent.node().config().node_name);
+        let user = format!("system:node:{}", self.node_name);
         self.request(&user, what, request)
     }
 }

@@ -4,6 +4,7 @@
 
 use super::runtime::State;
 use super::*;
+use crate::brain::production;
 use crate::log::InMemory;
 use nodefold_core::Config;
 use nodefold_core::command::{Action, Cause, Command, MountedVolume, Rule};
@@ -38,7 +39,7 @@ impl Stage {
     fn new() -> Stage {
         let config = Config::default();
         let spec = NodeSpec::default();
-        let mut world = World::new(Node::new(config.clone()), &spec, Box::new(InMemory::new(config)));
+        let mut world = World::new(&config, production(config.clone()), &spec, Box::<InMemory>::default());
         world.run_until(BEGINNING.after(Nanos::secs(1)), &mut Earliest).unwrap();
         // Kept from the agent, so that only this test gives commands.
         world.hold(scope(Operation::Watch, ""));
