@@ -31,6 +31,9 @@ impl FactLog for Kept {
     fn recover(&mut self, new: &NewBrain) -> Result<Box<dyn Brain>, LogError> {
         self.log.recover(new)
     }
+    fn durable(&mut self) -> Result<Vec<Event>, LogError> {
+        self.log.durable()
+    }
     fn close(&mut self, brain: &mut dyn Brain) -> Result<(), LogError> {
         self.log.close(brain)
     }

@@ -22,11 +22,13 @@ pub mod brain;
 pub mod log;
 pub mod record;
 pub mod run;
+pub mod sabotage;
 pub mod scenario;
 pub mod world;
 
 pub use brain::{Brain, NewBrain};
 pub use record::{Nobody, Observer, Record};
 pub use run::{Counts, Outcome, RunOptions, Verdict, node_config, run};
+pub use sabotage::Saboteur;
 pub use scenario::Scenario;
 pub use world::{Choice, Chooser, Earliest, Enabled, World};

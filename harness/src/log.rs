@@ -21,6 +21,8 @@ pub trait FactLog {
     fn request(&mut self, event: &ApiEvent) -> Result<(), LogError>;
     /// The agent died. Folds what is durable into a new brain, as the next agent does.
     fn recover(&mut self, new: &NewBrain) -> Result<Box<dyn Brain>, LogError>;
+    /// What is durable, in order: what a restart must have folded (D2).
+    fn durable(&mut self) -> Result<Vec<Event>, LogError>;
     /// The clean end. `brain` is as it is after everything.
     fn close(&mut self, brain: &mut dyn Brain) -> Result<(), LogError>;
 }
@@ -51,6 +53,10 @@ impl FactLog for InMemory {
             brain.apply(event, &mut out);
         }
         Ok(brain)
+    }
+
+    fn durable(&mut self) -> Result<Vec<Event>, LogError> {
+        Ok(self.events.clone())
     }
 
     fn close(&mut self, _brain: &mut dyn Brain) -> Result<(), LogError> {

@@ -14,7 +14,7 @@ use crate::record::{Observer, Record};
 use crate::scenario::{Scenario, Step, Verb};
 use crate::world::{BEGINNING, Chooser, Earliest, World, WorldError};
 use expect::Answered;
-use nodefold_core::time::Time;
+use nodefold_core::time::{Nanos, Time};
 use nodefold_core::{Config, Digest};
 use serde::Serialize;
 use story::{Moment, Story};
@@ -28,7 +28,13 @@ pub struct RunOptions {
     pub brain: Option<NewBrain>,
     /// Who picks among the enabled choices; none: whatever is due first.
     pub chooser: Option<Box<dyn Chooser>>,
+    /// Invariants are what matters: expectations are not checked, and what can't be done is skipped. When the story is
+    /// over, faults end, and the node must come to rest (L1–L5).
+    pub to_rest: bool,
 }
+
+/// From the end of faults until the node must be at rest: the longest back-off (5 min) four times.
+const UNTIL_QUIET: Nanos = Nanos::secs(1200);
 
 /// How much of everything.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -115,6 +121,7 @@ pub fn run(scenario: &Scenario, options: RunOptions, observer: &mut dyn Observer
         story: Story::new(observer, &config),
         world: World::new(&config, brain, &scenario.node, log),
         chooser: options.chooser.unwrap_or_else(|| Box::new(Earliest)),
+        to_rest: options.to_rest,
         last: None,
         last_step: (0, 1),
     };
@@ -127,6 +134,9 @@ pub fn run(scenario: &Scenario, options: RunOptions, observer: &mut dyn Observer
         }
         verdict = run.step(step);
     }
+    if options.to_rest && verdict == Verdict::Passed {
+        verdict = run.rest();
+    }
     run.end(verdict)
 }
 
@@ -134,6 +144,7 @@ pub fn run(scenario: &Scenario, options: RunOptions, observer: &mut dyn Observer
 struct Run<'o> {
     world: World,
     chooser: Box<dyn Chooser>,
+    to_rest: bool,
     story: Story<'o>,
     last: Option<Answered>,
     /// The step under way or done last, and its line.
@@ -165,7 +176,7 @@ impl From<Miss> for Trouble {
 impl Run<'_> {
     /// Before the first step, the node comes up: a scenario's requests meet a node that is there.
     fn begin(&mut self) -> Verdict {
-        let came_up = self.settle(nodefold_core::time::Nanos::ZERO);
+        let came_up = self.settle(Nanos::ZERO);
         self.tell_records();
         match came_up {
             Ok(()) if self.story.violations.is_empty() => Verdict::Passed,
@@ -179,6 +190,9 @@ impl Run<'_> {
     fn step(&mut self, step: &Step) -> Verdict {
         let (index, line) = (step.index, step.line);
         self.last_step = (index, line);
+        if self.to_rest && matches!(step.verb, Verb::Expect(_)) {
+            return Verdict::Passed;
+        }
         let (verb, title, at) = (step.verb.name(), step.title.clone(), self.world.now());
         self.story.tell(Record::StepBegan { index, line, verb, title, at });
         let done = self.perform(step);
@@ -202,8 +216,33 @@ impl Run<'_> {
                 Verdict::InvariantBroken { step: index, line, violations: self.story.violations.clone() }
             }
             Ok(()) => Verdict::Passed,
+            Err(Trouble::Miss(_)) if self.to_rest => Verdict::Passed,
             Err(trouble) => self.verdict_of(trouble, index, line),
         }
+    }
+
+    /// Faults end. Time enough for every back-off to run out, and to see that nothing goes on for ever, passes.
+    fn rest(&mut self) -> Verdict {
+        self.world.heal();
+        self.story.heal(self.world.now());
+        let until = self.world.now().after(UNTIL_QUIET);
+        let (step, line) = self.last_step;
+        loop {
+            let went_on = self.world.run_one(until, &mut *self.chooser);
+            self.tell_records();
+            match went_on {
+                Ok(true) if self.story.violations.is_empty() => {}
+                Ok(_) => break,
+                Err(error) => return self.verdict_of(error.into(), step, line),
+            }
+        }
+        if self.story.violations.is_empty() {
+            self.story.at_rest(until);
+        }
+        if self.story.violations.is_empty() {
+            return Verdict::Passed;
+        }
+        Verdict::InvariantBroken { step, line, violations: self.story.violations.clone() }
     }
 
     fn verdict_of(&self, trouble: Trouble, step: usize, line: usize) -> Verdict {

@@ -413,6 +413,13 @@ impl World {
         }
     }
 
+    /// Faults end: nothing hangs and nothing fails any more.
+    pub fn heal(&mut self) {
+        for operation in Operation::ALL {
+            self.release(&Scope { operation, pod: None, target: None });
+        }
+    }
+
     /// Ends holds (or failures); what hung goes on. How many rules ended.
     pub fn release(&mut self, scope: &Scope) -> usize {
         let ended = self.rules.release(scope);

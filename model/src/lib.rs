@@ -25,5 +25,5 @@ mod oracles;
 mod world_view;
 
 pub use invariant::{Invariant, Violation};
-pub use liveness::{COMMANDS_PER_MINUTE, liveness};
+pub use liveness::COMMANDS_PER_MINUTE;
 pub use oracles::Oracles;

@@ -152,6 +152,17 @@ impl<'o> Story<'o> {
         self.tell_violations(at);
     }
 
+    /// Faults stop.
+    pub fn heal(&mut self, at: Time) {
+        self.oracles.heal(at);
+    }
+
+    /// The node had time enough to come to rest.
+    pub fn at_rest(&mut self, at: Time) {
+        self.oracles.at_rest(at);
+        self.tell_violations(at);
+    }
+
     fn tell_violations(&mut self, at: Time) {
         for violation in self.oracles.take_violations() {
             let violation = violation.to_string();

@@ -17,7 +17,8 @@ pub struct Agent {
     log: Box<dyn FactLog>,
     out: Commands,
     alive: bool,
-    facts: u64,
+    /// What was acknowledged, over all its lives.
+    acknowledged: Vec<Event>,
 }
 
 /// What a restart found.
@@ -26,12 +27,14 @@ pub struct Recovered {
     pub before: Digest,
     /// The digest of what the log folds to. Anything else is a broken D1.
     pub after: Digest,
+    /// What is durable and was never acknowledged, or the reverse. Anything is a broken D2.
+    pub unlike: Option<String>,
 }
 
 impl Agent {
     /// An agent that has not started.
     pub fn new(new_brain: NewBrain, log: Box<dyn FactLog>) -> Agent {
-        Agent { brain: new_brain(), new_brain, log, out: Commands::default(), alive: false, facts: 0 }
+        Agent { brain: new_brain(), new_brain, log, out: Commands::default(), alive: false, acknowledged: Vec::new() }
     }
 
     /// It runs.
@@ -41,7 +44,7 @@ impl Agent {
 
     /// How many facts it has folded, over all its lives.
     pub fn facts(&self) -> u64 {
-        self.facts
+        self.acknowledged.len() as u64
     }
 
     /// The brain as the log has it; also while the agent is down, since every fact in it is durable.
@@ -67,11 +70,11 @@ impl Agent {
     /// Makes a fact durable, folds it in, and gives the commands that it made due (write-ahead, DESIGN §8).
     pub fn fold(&mut self, event: Event, records: &mut Vec<Record>) -> Result<Vec<Command>, LogError> {
         self.log.fact(&event, &mut *self.brain)?;
-        self.facts += 1;
+        self.acknowledged.push(event.clone());
         self.out.clear();
         self.brain.apply(&event, &mut self.out);
         let at = event.at;
-        records.push(Record::Fact { seq: self.facts, event });
+        records.push(Record::Fact { seq: self.facts(), event });
         records
             .extend(self.out.transitions.drain(..).map(|transition| Record::Transition { at, transition }));
         let commands = std::mem::take(&mut self.out.commands);
@@ -92,12 +95,13 @@ impl Agent {
 
     /// Comes to life, from its log if it lived before.
     pub fn start(&mut self, boot_id: u128) -> Result<(Fact, Option<Recovered>), LogError> {
-        let recovered = if self.facts > 0 {
+        let recovered = if self.acknowledged.is_empty() {
+            None
+        } else {
             let before = self.brain.digest();
             self.brain = self.log.recover(&self.new_brain)?;
-            Some(Recovered { before, after: self.brain.digest() })
-        } else {
-            None
+            let unlike = unlike(&self.acknowledged, &self.log.durable()?);
+            Some(Recovered { before, after: self.brain.digest(), unlike })
         };
         self.alive = true;
         Ok((Fact::AgentStarted { boot_id }, recovered))
@@ -107,4 +111,22 @@ impl Agent {
     pub fn close(&mut self) -> Result<(), LogError> {
         self.log.close(&mut *self.brain)
     }
+}
+
+/// D2: every acknowledged fact is durable, and no other.
+fn unlike(acknowledged: &[Event], durable: &[Event]) -> Option<String> {
+    let place = acknowledged.iter().zip(durable).position(|(a, b)| a != b);
+    let place = place.unwrap_or(acknowledged.len().min(durable.len()));
+    let name = |events: &[Event]| match events.get(place) {
+        Some(event) => format!("{} at {}", event.fact.name(), event.at.0),
+        None => "nothing more".to_owned(),
+    };
+    (acknowledged.len() != durable.len() || place < durable.len()).then(|| {
+        format!(
+            "fact {} was acknowledged as {}, and after the crash the log has {}",
+            place + 1,
+            name(acknowledged),
+            name(durable)
+        )
+    })
 }

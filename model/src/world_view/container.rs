@@ -1,11 +1,12 @@
 //! One container instance as a trace tells it: what it was made from and whether its processes may exist.
 
 use nodefold_core::command::MountedVolume;
-use nodefold_core::event::Exit;
+use nodefold_core::event::{Exit, ProbeKind};
 use nodefold_core::ids::ContainerId;
 use nodefold_core::resources::ResourceList;
 use nodefold_core::spec::{Container, PodSpec};
 use nodefold_core::time::Time;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// What part a container plays in its pod.
@@ -115,6 +116,8 @@ pub struct ContainerView {
     pub removed: Option<usize>,
     /// How desired versions differ from it.
     pub changes: Changes,
+    /// Its probes that are asked in this life of the agent.
+    pub probing: BTreeSet<ProbeKind>,
     /// The record of its startup probe passing.
     pub startup_passed: Option<usize>,
     /// The record of its readiness probe's latest result, and the result.
@@ -148,6 +151,7 @@ impl ContainerView {
             stop_commanded: None,
             removed: None,
             changes: Changes::default(),
+            probing: BTreeSet::new(),
             startup_passed: None,
             readiness: None,
             requests: ResourceList::default(),

@@ -129,6 +129,7 @@ impl WorldView {
             pod.deadline = None;
             pod.in_flight.clear();
             for container in &mut pod.containers {
+                container.probing.clear();
                 if rebooted {
                     container.vanished(index);
                     continue;
@@ -187,6 +188,15 @@ fn pod_fact(pod: &mut PodView, fact: &Fact, index: usize) {
                 sandbox.index = index;
             }
         }
+        Fact::SandboxFailed { attempt, error, .. } => match error.class {
+            ErrorClass::Final | ErrorClass::Transient => {
+                for sandbox in pod.sandboxes.iter_mut().filter(|s| s.attempt == *attempt) {
+                    sandbox.live = false;
+                    sandbox.index = index;
+                }
+            }
+            ErrorClass::Uncertain => {}
+        },
         Fact::ContainerCreated { container, .. } => {
             let view = pod.container_or_stub(container, Life::Created, index);
             if matches!(
@@ -248,7 +258,6 @@ fn pod_fact(pod: &mut PodView, fact: &Fact, index: usize) {
         | Fact::ImagePulled { .. }
         | Fact::ImagePullFailed { .. }
         | Fact::SandboxReady { .. }
-        | Fact::SandboxFailed { .. }
         | Fact::SandboxStopFailed { .. }
         | Fact::SandboxRemoveFailed { .. }
         | Fact::ContainerStopFailed { .. }
