@@ -55,6 +55,8 @@ pub struct State {
     pub(crate) recovery: Recovery,
     /// Pods whose desired state wants allocation, by UID; ordered when tried.
     pub(crate) queue: BTreeSet<PodUid>,
+    /// Critical pods for which room is being made.
+    pub(crate) preemptors: BTreeSet<PodUid>,
     /// The sum of all pods' charges.
     pub(crate) charged: ResourceList,
     /// Wake-ups: of pods, and of the allocator (`PodUid(0)`).
@@ -167,6 +169,7 @@ impl Node {
             sources_ready: Vec::new(),
             recovery: Recovery::default(),
             queue: BTreeSet::new(),
+            preemptors: BTreeSet::new(),
             charged: ResourceList::default(),
             wakes: BTreeSet::new(),
             allocator_wake: None,
@@ -324,8 +327,9 @@ impl Node {
     fn head_digest(&self) -> Digest {
         let s = &self.state;
         let clock = (s.now, s.events, s.next_op, s.epoch, s.boot_id);
-        let host = (&s.sources_ready, &s.recovery, &s.queue, &s.charged, s.allocator_wake, &s.observations);
-        let rest = codec::hash(&(&s.config, clock, host, &s.anomalies));
+        let allocator = (&s.queue, &s.preemptors, &s.charged, s.allocator_wake);
+        let host = (&s.sources_ready, &s.recovery, &s.observations);
+        let rest = codec::hash(&(&s.config, clock, host, allocator, &s.anomalies));
         let objects = s.objects.iter().map(|(k, v)| codec::hash(&(k, v)).0);
         Digest(objects.fold(rest.0, u128::wrapping_add))
     }

@@ -163,6 +163,8 @@ pub enum TerminationCause {
     Orphan,
     /// Not admitted, though it was found running.
     Rejected,
+    /// A critical pod needed its room.
+    Preempted,
 }
 
 /// A desired change that is not allocated.

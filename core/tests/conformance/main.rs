@@ -8,6 +8,7 @@ mod allocation;
 mod kit;
 mod lifecycle;
 mod phase;
+mod preemption;
 mod races;
 mod resize;
 mod terminate;
