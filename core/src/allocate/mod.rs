@@ -57,6 +57,7 @@ pub(crate) fn room(state: &mut State, touched: &mut Touched, out: &mut Commands)
 pub(crate) fn retry_queue(state: &mut State, why: Why, touched: &mut Touched, out: &mut Commands) {
     let mut recording = Recording { state, touched, out };
     look_again(&mut recording);
+    crate::publish::mirror::retry(recording.state, recording.touched);
     let (state, out) = (recording.state, recording.out);
     let touched = recording.touched;
     for uid in preempt::waiting(state) {

@@ -32,6 +32,7 @@ pub(super) fn agent_started(r: &mut Recording<'_>, boot_id: u128) {
             forget_operations(pod, rebooted);
         }
     }
+    super::mirror::forget_all(r);
     let mounts = r.look(Action::ObserveMounts);
     let runtime = r.look(Action::ObserveRuntime);
     r.state.recovery = Recovery {
@@ -131,6 +132,7 @@ pub(super) fn source_ready(r: &mut Recording<'_>, source: Source) {
     }
     if r.state.sources_ready() {
         adopt_orphans(r);
+        super::mirror::touch_all(r);
         r.state.wake_allocator(now, Why::CapacityFreed);
     }
 }

@@ -290,6 +290,11 @@ pub(crate) fn forget_if_over(state: &mut State, uid: PodUid, out: &mut Commands)
             state.names.remove(&name);
         }
     }
+    if let Some(record) = state.mirrors.get_mut(&name)
+        && let Some(seen) = record.seen.as_ref().filter(|seen| seen.of == uid)
+    {
+        record.outdated = Some(seen.uid);
+    }
     for shown in pod.pod.spec.volumes.iter().flat_map(|v| v.source.objects()) {
         give_up(state, uid, &shown.object);
     }

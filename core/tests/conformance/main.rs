@@ -7,6 +7,7 @@ mod actions;
 mod allocation;
 mod kit;
 mod lifecycle;
+mod mirror;
 mod phase;
 mod preemption;
 mod races;

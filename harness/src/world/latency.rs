@@ -59,7 +59,7 @@ const fn base(kind: OpKind) -> Nanos {
         OpKind::ObserveMounts => Nanos::millis(11),
         OpKind::ObserveRuntime => Nanos::millis(8),
         OpKind::Status => Nanos::millis(4),
-        OpKind::Release => Nanos::millis(6),
+        OpKind::Release | OpKind::CreateMirror | OpKind::DeleteMirror => Nanos::millis(6),
     }
 }
 

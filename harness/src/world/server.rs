@@ -6,7 +6,7 @@ use crate::scenario::PodRef;
 use nodefold_api::{Api, ApiConfig, ApiEvent, Change, ChangeType, Response};
 use nodefold_core::codec;
 use nodefold_core::config::FeatureGates;
-use nodefold_core::event::{Fact, ObjectVersion};
+use nodefold_core::event::{Fact, Mirror, ObjectVersion};
 use nodefold_core::ids::{Name, ObjectKind, ObjectRef, PodUid, Source};
 use nodefold_core::spec::Pod;
 use nodefold_core::time::{Nanos, Time};
@@ -17,12 +17,24 @@ use std::sync::Arc;
 /// Keys the digests of secrets' content, so that a journal never holds what a guess could be checked against.
 const CONTENT_KEY: [u8; 32] = *b"nodefold simulated world, a key.";
 
+/// What a watch tells of one object.
+#[derive(Clone, Debug)]
+enum News {
+    /// A pod's new version.
+    Pod(Arc<Pod>),
+    /// A pod is gone.
+    Removed,
+    /// A static pod's mirror, as it is.
+    Mirror(Mirror),
+    /// A mirror is gone.
+    MirrorGone,
+}
+
 /// A pod's change on its way to the agent.
 #[derive(Clone, Debug)]
 struct OnTheWay {
     due: Time,
-    /// Its new version, or `None`: removed.
-    pod: Option<Arc<Pod>>,
+    what: News,
     /// Part of a source's first list in this life of the agent.
     listed: bool,
 }
@@ -43,11 +55,11 @@ pub struct Server {
     files: BTreeMap<PodRef, Arc<Pod>>,
     /// What was last put on its way for each pod, so that a change of status alone tells the agent nothing.
     sent: BTreeMap<PodUid, Arc<Pod>>,
+    /// Likewise for each mirror pod.
+    sent_mirrors: BTreeMap<PodUid, Mirror>,
     queues: BTreeMap<(Source, PodUid), VecDeque<OnTheWay>>,
     /// Objects that pods known to the agent refer to.
     referenced_by: BTreeMap<PodUid, BTreeSet<ObjectRef>>,
-    /// Every pod that ever came from a file.
-    static_pods: BTreeSet<PodUid>,
 }
 
 /// What a batch of changes in the store means for the watches.
@@ -72,9 +84,9 @@ impl Server {
             newly_named: Vec::new(),
             files: BTreeMap::new(),
             sent: BTreeMap::new(),
+            sent_mirrors: BTreeMap::new(),
             queues: BTreeMap::new(),
             referenced_by: BTreeMap::new(),
-            static_pods: BTreeSet::new(),
         }
     }
 
@@ -115,6 +127,10 @@ impl Server {
             let deleted = change.change == ChangeType::Deleted;
             match &*change.kind {
                 "Pod" if object["spec"]["nodeName"] == *self.node_name => {
+                    if let Some(mirror) = nodefold_k8s::mirror_from_json(object) {
+                        self.mirror_changed(at, pod_ref(object), mirror, deleted, agent_listens);
+                        continue;
+                    }
                     match nodefold_k8s::pod_from_json(object, Source::Api) {
                         Ok(pod) => self.pod_changed(at, Arc::new(pod), Source::Api, deleted, agent_listens),
                         Err(problems) => {
@@ -152,7 +168,8 @@ impl Server {
             Source::Api => latency::WATCH,
             Source::File => latency::FILE_WATCH,
         };
-        let change = OnTheWay { due: at.after(delay), pod: (!removed).then(|| pod.clone()), listed: false };
+        let what = if removed { News::Removed } else { News::Pod(pod.clone()) };
+        let change = OnTheWay { due: at.after(delay), what, listed: false };
         if removed {
             self.sent.remove(&uid);
         } else {
@@ -161,11 +178,30 @@ impl Server {
         self.queues.entry((source, uid)).or_default().push_back(change);
     }
 
+    /// A mirror pod shares its static pod's name, but is an object of its own.
+    fn mirror_changed(&mut self, at: Time, name: PodRef, mirror: Mirror, removed: bool, agent_listens: bool) {
+        let uid = mirror.uid;
+        if self.names.insert(uid, name).is_none() {
+            self.newly_named.push(uid);
+        }
+        if !agent_listens || (!removed && self.sent_mirrors.get(&uid) == Some(&mirror)) {
+            return;
+        }
+        let what = if removed {
+            self.sent_mirrors.remove(&uid);
+            News::MirrorGone
+        } else {
+            self.sent_mirrors.insert(uid, mirror.clone());
+            News::Mirror(mirror)
+        };
+        let change = OnTheWay { due: at.after(latency::WATCH), what, listed: false };
+        self.queues.entry((Source::Api, uid)).or_default().push_back(change);
+    }
+
     /// A manifest file appears or changes. An edited static pod is another pod: the former goes first.
     pub fn write_file(&mut self, at: Time, pod: Pod, agent_listens: bool) {
         let name = PodRef { namespace: pod.namespace.to_string(), name: pod.name.to_string() };
         let pod = Arc::new(pod);
-        self.static_pods.insert(pod.uid);
         if let Some(former) = self.files.insert(name, pod.clone())
             && former.uid != pod.uid
         {
@@ -194,6 +230,7 @@ impl Server {
     pub fn hang_up(&mut self) {
         self.queues.clear();
         self.sent.clear();
+        self.sent_mirrors.clear();
         self.referenced_by.clear();
     }
 
@@ -206,13 +243,25 @@ impl Server {
         let due = at.after(delay);
         for pod in pods {
             self.sent.insert(pod.uid, pod.clone());
-            self.queues.entry((source, pod.uid)).or_default().push_back(OnTheWay {
-                due,
-                pod: Some(pod),
-                listed: true,
-            });
+            let change = OnTheWay { due, what: News::Pod(pod.clone()), listed: true };
+            self.queues.entry((source, pod.uid)).or_default().push_back(change);
+        }
+        if source == Source::Api {
+            for mirror in self.listed_mirrors() {
+                self.sent_mirrors.insert(mirror.uid, mirror.clone());
+                let queue = self.queues.entry((source, mirror.uid)).or_default();
+                queue.push_back(OnTheWay { due, what: News::Mirror(mirror), listed: true });
+            }
         }
         Ok(due)
+    }
+
+    fn listed_mirrors(&self) -> Vec<Mirror> {
+        let stored = |(uid, name): (&PodUid, &PodRef)| {
+            let object = self.api.get("Pod", &name.namespace, &name.name)?;
+            nodefold_k8s::mirror_from_json(object).filter(|mirror| mirror.uid == *uid)
+        };
+        self.names.iter().filter_map(stored).collect()
     }
 
     fn listed_pods(&self) -> Result<Vec<Arc<Pod>>, Undeliverable> {
@@ -222,6 +271,9 @@ impl Server {
                 continue;
             }
             let Some(object) = self.api.get("Pod", &name.namespace, &name.name) else { continue };
+            if nodefold_k8s::mirror_from_json(object).is_some() {
+                continue;
+            }
             let pod = nodefold_k8s::pod_from_json(object, Source::Api).map_err(|problems| {
                 Undeliverable(problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
             })?;
@@ -253,9 +305,24 @@ impl Server {
         if queue.is_empty() {
             self.queues.remove(&(source, uid));
         }
-        let Some(pod) = taken?.pod else {
-            self.referenced_by.remove(&uid);
-            return Some((Fact::PodRemoved { pod: uid }, Vec::new()));
+        let full_name = |server: &Server| {
+            let name = server.names.get(&uid)?;
+            Some((Name::from(name.namespace.as_str()), Name::from(name.name.as_str())))
+        };
+        let pod = match taken?.what {
+            News::Pod(pod) => pod,
+            News::Removed => {
+                self.referenced_by.remove(&uid);
+                return Some((Fact::PodRemoved { pod: uid }, Vec::new()));
+            }
+            News::Mirror(mirror) => {
+                let (namespace, name) = full_name(self)?;
+                return Some((Fact::MirrorSeen { namespace, name, mirror }, Vec::new()));
+            }
+            News::MirrorGone => {
+                let (namespace, name) = full_name(self)?;
+                return Some((Fact::MirrorGone { namespace, name, mirror: uid }, Vec::new()));
+            }
         };
         let mut new = Vec::new();
         for object in pod.spec.volumes.iter().flat_map(|volume| volume.source.objects()) {
@@ -332,13 +399,14 @@ impl Server {
         std::mem::take(&mut self.newly_named)
     }
 
-    /// The pod is a static one.
-    pub fn is_static(&self, uid: PodUid) -> bool {
-        self.static_pods.contains(&uid)
-    }
-
     /// The store's own digest.
     pub fn digest(&self) -> nodefold_core::Digest {
         self.api.digest()
     }
+}
+
+/// The name that an object has.
+fn pod_ref(object: &Value) -> PodRef {
+    let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
+    PodRef { namespace: text("namespace"), name: text("name") }
 }
