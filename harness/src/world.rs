@@ -119,6 +119,29 @@ impl World {
         }
     }
 
+    /// The same world once more, to go on apart from this one. Refused if its log can't be had twice.
+    pub fn fork(&self) -> Result<World, WorldError> {
+        Ok(World {
+            now: self.now,
+            server: self.server.clone(),
+            runtime: self.runtime.clone(),
+            mounts: self.mounts.clone(),
+            images: self.images.clone(),
+            rules: self.rules.clone(),
+            inflight: self.inflight.clone(),
+            pending: self.pending.clone(),
+            probes: self.probes.clone(),
+            agent: self.agent.fork()?,
+            node_name: self.node_name.clone(),
+            told: self.told.clone(),
+            facts: self.facts.clone(),
+            boots: self.boots,
+            steps: self.steps,
+            steps_at_this_moment: self.steps_at_this_moment,
+            records: self.records.clone(),
+        })
+    }
+
     /// The time.
     pub fn now(&self) -> Time {
         self.now
