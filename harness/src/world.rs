@@ -21,6 +21,7 @@ pub use choice::{Choice, Chooser, Earliest, Enabled};
 pub use inflight::{OpKey, OpKind};
 pub use rules::{Failure, Operation, Rules, Scope, TargetKind};
 pub use runtime::Ending;
+pub use server::{Server, Stirred, Undeliverable};
 
 use crate::brain::{Brain, NewBrain};
 use crate::log::{FactLog, LogError};
@@ -40,7 +41,6 @@ use nodefold_core::spec::Pod;
 use nodefold_core::time::{Nanos, Time};
 use runtime::Runtime;
 use serde_json::Value;
-use server::{Server, Undeliverable};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -59,6 +59,9 @@ pub enum WorldError {
     /// The API accepted a pod that the node's boundary can't read.
     #[error("the API accepted a pod that the node can't be given: {0}")]
     Undeliverable(String),
+    /// A real host can't do what a stage needs.
+    #[error("{0}")]
+    Host(String),
 }
 
 impl From<Undeliverable> for WorldError {
@@ -519,20 +522,6 @@ impl World {
         containers.chain(sandboxes).chain(volumes).collect()
     }
 
-    /// The status that people see of a pod: what is published, or what a static pod's mirror would show.
-    pub fn published_status(&self, name: &PodRef) -> Option<Value> {
-        if self.server.is_file(name) {
-            let uid = self.server.uid(name)?;
-            return self
-                .agent
-                .brain()
-                .node()?
-                .status(uid)
-                .map(|status| nodefold_k8s::status_to_json(&status, uid));
-        }
-        self.server.pod(name).map(|pod| pod["status"].clone())
-    }
-
     /// Ends cleanly.
     pub fn close(&mut self) -> Result<(), WorldError> {
         Ok(self.agent.close()?)
@@ -604,7 +593,8 @@ impl World {
     }
 }
 
-fn requested(at: Time, user: &str, what: String, response: &Response) -> Record {
+/// The record of a request and its answer.
+pub fn requested(at: Time, user: &str, what: String, response: &Response) -> Record {
     let (accepted, message, causes, object) = match response {
         Response::Ok { object, .. } => (true, String::new(), Value::Array(Vec::new()), object.clone()),
         Response::Rejected(status) => (false, status.message.clone(), causes(status), Arc::new(Value::Null)),
