@@ -146,7 +146,7 @@ fn less(missing: &Missing, pods: &[&PodState]) -> Missing {
 
 /// Takes the pod that comes nearest to what is missing until nothing is; among equals the one that holds less memory,
 /// then less cpu, then by UID.
-fn nearest<'a>(mut pods: Vec<&'a PodState>, mut missing: Missing) -> Vec<&'a PodState> {
+fn nearest(mut pods: Vec<&PodState>, mut missing: Missing) -> Vec<&PodState> {
     let mut chosen = Vec::new();
     while !missing.is_empty() {
         let rank = |pod: &PodState| {

@@ -307,6 +307,10 @@ impl World {
         let Some(name) = self.server.name(pod).cloned() else {
             return Ok(Err(refused(format!("pods \"{pod}\" not found"))));
         };
+        let mut status = status;
+        if let Some(stored) = self.server.pod(&name) {
+            nodefold_k8s::keep_foreign_conditions(&stored["status"], &mut status);
+        }
         let request = Request::Status {
             namespace: name.namespace.as_str().into(),
             name: name.name.as_str().into(),
@@ -334,7 +338,7 @@ impl World {
 
     /// The node shows a static pod at the API. One of the very same pod that is there already is as good.
     fn create_mirror(&mut self, op: OpId, pod: &Pod) -> Result<Done, WorldError> {
-        let node_name = self.agent.node().config().node_name.clone();
+        let node_name = self.node_name.clone();
         let object = nodefold_k8s::mirror_to_json(pod, &node_name);
         let (namespace, name) = (pod.namespace.clone(), pod.name.clone());
         let uid = self.server.next_uid("Pod", &namespace, &name);
@@ -370,7 +374,7 @@ impl World {
     }
 
     fn request_as_node(&mut self, what: String, request: Request) -> Result<Response, WorldError> {
-        let user = format!("system:node:{}", self.agent.node().config().node_name);
+        let user = format!("system:node:{}", self.node_name);
         self.request(&user, what, request)
     }
 }

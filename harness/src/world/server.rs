@@ -44,6 +44,7 @@ struct OnTheWay {
 pub struct Undeliverable(pub String);
 
 /// The API server and what is between it and the agent.
+#[derive(Clone)]
 pub struct Server {
     api: Api,
     node_name: Name,
@@ -57,6 +58,8 @@ pub struct Server {
     sent: BTreeMap<PodUid, Arc<Pod>>,
     /// Likewise for each mirror pod.
     sent_mirrors: BTreeMap<PodUid, Mirror>,
+    /// Conditions that readiness gates name, as the agent was told of them last. What it was not told of is not met.
+    gates_told: BTreeMap<(PodUid, Name), bool>,
     queues: BTreeMap<(Source, PodUid), VecDeque<OnTheWay>>,
     /// Objects that pods known to the agent refer to.
     referenced_by: BTreeMap<PodUid, BTreeSet<ObjectRef>>,
@@ -67,6 +70,8 @@ pub struct Server {
 pub struct Stirred {
     /// Objects that the agent watches and that changed.
     pub objects: Vec<ObjectRef>,
+    /// Conditions that readiness gates name, and that changed.
+    pub gates: Vec<(PodUid, String)>,
     /// A pod that can't be delivered.
     pub undeliverable: Option<Undeliverable>,
 }
@@ -74,8 +79,15 @@ pub struct Stirred {
 impl Server {
     /// An empty store.
     pub fn new(node_name: Name, gates: FeatureGates) -> Server {
+        // The watches ask after every request.
+        let changes_kept = 64;
         Server {
-            api: Api::new(ApiConfig { gates, node_name: node_name.clone(), ..ApiConfig::default() }),
+            api: Api::new(ApiConfig {
+                gates,
+                node_name: node_name.clone(),
+                changes_kept,
+                ..ApiConfig::default()
+            }),
             node_name,
             watched_up_to: 0,
             uids_given: 0,
@@ -85,6 +97,7 @@ impl Server {
             files: BTreeMap::new(),
             sent: BTreeMap::new(),
             sent_mirrors: BTreeMap::new(),
+            gates_told: BTreeMap::new(),
             queues: BTreeMap::new(),
             referenced_by: BTreeMap::new(),
         }
@@ -106,10 +119,17 @@ impl Server {
         PodUid(bits & !(0xf << 76) & !(0x3 << 62) | 0x4 << 76 | 0x2 << 62)
     }
 
-    /// What the scheduler does, and what a client that re-applies its manifest relies on: the pod is bound to the node.
+    /// What the scheduler and the ServiceAccount admission plugin do, and what a client that re-applies its manifest
+    /// relies on: the pod is bound to the node and runs under the namespace's default account (api-side S28).
     pub fn bind(&self, object: &mut Value) {
-        if object["kind"] == "Pod" && object["spec"].is_object() && object["spec"]["nodeName"].is_null() {
+        if object["kind"] != "Pod" || !object["spec"].is_object() {
+            return;
+        }
+        if object["spec"]["nodeName"].is_null() {
             object["spec"]["nodeName"] = json!(&*self.node_name);
+        }
+        if object["spec"]["serviceAccountName"].is_null() && object["spec"]["serviceAccount"].is_null() {
+            object["spec"]["serviceAccountName"] = json!("default");
         }
     }
 
@@ -132,7 +152,15 @@ impl Server {
                         continue;
                     }
                     match nodefold_k8s::pod_from_json(object, Source::Api) {
-                        Ok(pod) => self.pod_changed(at, Arc::new(pod), Source::Api, deleted, agent_listens),
+                        Ok(pod) => {
+                            let uid = pod.uid;
+                            self.pod_changed(at, Arc::new(pod), Source::Api, deleted, agent_listens);
+                            if deleted {
+                                self.gates_told.retain(|(of, _), _| *of != uid);
+                            } else if agent_listens {
+                                stirred.gates.extend(self.gate_news(uid, object));
+                            }
+                        }
                         Err(problems) => {
                             let texts: Vec<String> = problems.iter().map(ToString::to_string).collect();
                             stirred.undeliverable = Some(Undeliverable(texts.join("; ")));
@@ -231,6 +259,7 @@ impl Server {
         self.queues.clear();
         self.sent.clear();
         self.sent_mirrors.clear();
+        self.gates_told.clear();
         self.referenced_by.clear();
     }
 
@@ -280,6 +309,38 @@ impl Server {
             pods.push(Arc::new(pod));
         }
         Ok(pods)
+    }
+
+    fn gate_news(&self, uid: PodUid, object: &Value) -> Vec<(PodUid, String)> {
+        let is_news = |(condition, met): &(Name, bool)| {
+            self.gates_told.get(&(uid, condition.clone())).copied().unwrap_or(false) != *met
+        };
+        let gates = nodefold_k8s::readiness_gates(object).into_iter().filter(is_news);
+        gates.map(|(condition, _)| (uid, condition.to_string())).collect()
+    }
+
+    /// A new agent is told of every condition that a readiness gate names.
+    pub fn list_gates(&self) -> Vec<(PodUid, String)> {
+        let of = |object: &Arc<Value>| {
+            let uid = nodefold_k8s::pod_uid(object["metadata"]["uid"].as_str().unwrap_or_default());
+            let ours = object["spec"]["nodeName"] == *self.node_name;
+            let gates = nodefold_k8s::readiness_gates(object).into_iter().filter(|_| ours);
+            gates.map(|(condition, _)| (uid, condition.to_string())).collect::<Vec<_>>()
+        };
+        self.api.list("Pod").flat_map(of).collect()
+    }
+
+    /// Whether that condition is met now, for the agent, which knows it from here on. `None`: the pod is gone.
+    pub fn tell_gate(&mut self, uid: PodUid, condition: &Name) -> Option<bool> {
+        let gates = nodefold_k8s::readiness_gates(self.api.pod_by_uid(uid)?);
+        let met = gates.into_iter().find(|(kind, _)| kind == condition)?.1;
+        self.gates_told.insert((uid, condition.clone()), met);
+        Some(met)
+    }
+
+    /// Some change of the pod is on its way.
+    pub fn is_on_the_way(&self, uid: PodUid) -> bool {
+        self.queues.contains_key(&(Source::Api, uid))
     }
 
     /// Pods with changes on their way: from where, which pod, how many, when the first and the last are due.
