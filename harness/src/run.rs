@@ -5,16 +5,17 @@ mod perform;
 mod story;
 mod subset;
 
-pub use expect::{Miss, clock};
+pub use expect::Miss;
 pub use subset::{Difference, differences};
 
 use crate::brain::{NewBrain, production};
 use crate::log::{FactLog, InMemory};
 use crate::record::{Observer, Record};
 use crate::scenario::{Scenario, Step, Verb};
-use crate::world::{BEGINNING, Chooser, Earliest, World, WorldError};
+use crate::stage::{Simulation, Stage};
+use crate::world::{Chooser, Earliest, World, WorldError};
 use expect::Answered;
-use nodefold_core::time::{Nanos, Time};
+use nodefold_core::time::Time;
 use nodefold_core::{Config, Digest};
 use serde::Serialize;
 use story::{Moment, Story};
@@ -28,13 +29,7 @@ pub struct RunOptions {
     pub brain: Option<NewBrain>,
     /// Who picks among the enabled choices; none: whatever is due first.
     pub chooser: Option<Box<dyn Chooser>>,
-    /// Invariants are what matters: expectations are not checked, and what can't be done is skipped. When the story is
-    /// over, faults end, and the node must come to rest (L1–L5).
-    pub to_rest: bool,
 }
-
-/// From the end of faults until the node must be at rest: the longest back-off (5 min) four times.
-const UNTIL_QUIET: Nanos = Nanos::secs(1200);
 
 /// How much of everything.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -117,16 +112,20 @@ pub fn run(scenario: &Scenario, options: RunOptions, observer: &mut dyn Observer
     let config = node_config(scenario);
     let log = options.log.unwrap_or_else(|| Box::<InMemory>::default());
     let brain = options.brain.unwrap_or_else(|| production(config.clone()));
-    let mut run = Run {
-        story: Story::new(observer, &config),
+    let mut simulation = Simulation {
         world: World::new(&config, brain, &scenario.node, log),
         chooser: options.chooser.unwrap_or_else(|| Box::new(Earliest)),
-        to_rest: options.to_rest,
-        last: None,
-        last_step: (0, 1),
     };
+    run_on(scenario, &mut simulation, observer)
+}
+
+/// Runs a scenario from beginning to end on any stage.
+pub fn run_on(scenario: &Scenario, stage: &mut dyn Stage, observer: &mut dyn Observer) -> Outcome {
+    let began = stage.now();
+    let story = Story::new(observer, &node_config(scenario), began);
+    let mut run = Run { story, stage, last: None, last_step: (0, 1) };
     let (name, about) = (scenario.name.clone(), scenario.about.clone());
-    run.story.tell(Record::ScenarioBegan { name, about, at: BEGINNING });
+    run.story.tell(Record::ScenarioBegan { name, about, at: began });
     let mut verdict = run.begin();
     for step in &scenario.steps {
         if verdict != Verdict::Passed {
@@ -134,17 +133,12 @@ pub fn run(scenario: &Scenario, options: RunOptions, observer: &mut dyn Observer
         }
         verdict = run.step(step);
     }
-    if options.to_rest && verdict == Verdict::Passed {
-        verdict = run.rest();
-    }
     run.end(verdict)
 }
 
 /// A run under way.
 struct Run<'o> {
-    world: World,
-    chooser: Box<dyn Chooser>,
-    to_rest: bool,
+    stage: &'o mut dyn Stage,
     story: Story<'o>,
     last: Option<Answered>,
     /// The step under way or done last, and its line.
@@ -176,7 +170,7 @@ impl From<Miss> for Trouble {
 impl Run<'_> {
     /// Before the first step, the node comes up: a scenario's requests meet a node that is there.
     fn begin(&mut self) -> Verdict {
-        let came_up = self.settle(Nanos::ZERO);
+        let came_up = self.settle(nodefold_core::time::Nanos::ZERO);
         self.tell_records();
         match came_up {
             Ok(()) if self.story.violations.is_empty() => Verdict::Passed,
@@ -190,10 +184,7 @@ impl Run<'_> {
     fn step(&mut self, step: &Step) -> Verdict {
         let (index, line) = (step.index, step.line);
         self.last_step = (index, line);
-        if self.to_rest && matches!(step.verb, Verb::Expect(_)) {
-            return Verdict::Passed;
-        }
-        let (verb, title, at) = (step.verb.name(), step.title.clone(), self.world.now());
+        let (verb, title, at) = (step.verb.name(), step.title.clone(), self.stage.now());
         self.story.tell(Record::StepBegan { index, line, verb, title, at });
         let done = self.perform(step);
         self.tell_records();
@@ -205,10 +196,10 @@ impl Run<'_> {
                 }
             };
             self.story.counts.expectations += if held { expectation.checks.len() as u64 } else { 0 };
-            let at = self.world.now();
+            let at = self.stage.now();
             self.story.tell(Record::Expectation { index, line, at, held, expected, actual, explanation });
         }
-        let at = self.world.now();
+        let at = self.stage.now();
         self.story.tell(Record::StepEnded { index, at });
         self.story.counts.steps += 1;
         match done {
@@ -216,33 +207,8 @@ impl Run<'_> {
                 Verdict::InvariantBroken { step: index, line, violations: self.story.violations.clone() }
             }
             Ok(()) => Verdict::Passed,
-            Err(Trouble::Miss(_)) if self.to_rest => Verdict::Passed,
             Err(trouble) => self.verdict_of(trouble, index, line),
         }
-    }
-
-    /// Faults end. Time enough for every back-off to run out, and to see that nothing goes on for ever, passes.
-    fn rest(&mut self) -> Verdict {
-        self.world.heal();
-        self.story.heal(self.world.now());
-        let until = self.world.now().after(UNTIL_QUIET);
-        let (step, line) = self.last_step;
-        loop {
-            let went_on = self.world.run_one(until, &mut *self.chooser);
-            self.tell_records();
-            match went_on {
-                Ok(true) if self.story.violations.is_empty() => {}
-                Ok(_) => break,
-                Err(error) => return self.verdict_of(error.into(), step, line),
-            }
-        }
-        if self.story.violations.is_empty() {
-            self.story.at_rest(until);
-        }
-        if self.story.violations.is_empty() {
-            return Verdict::Passed;
-        }
-        Verdict::InvariantBroken { step, line, violations: self.story.violations.clone() }
     }
 
     fn verdict_of(&self, trouble: Trouble, step: usize, line: usize) -> Verdict {
@@ -274,7 +240,7 @@ impl Run<'_> {
 
     /// Tells everyone what the world did.
     fn tell_records(&mut self) {
-        for record in self.world.take_records() {
+        for record in self.stage.take_records() {
             self.story.tell(record);
         }
     }
@@ -282,28 +248,28 @@ impl Run<'_> {
     /// This moment, for a mark.
     fn moment(&self) -> Moment {
         Moment {
-            at: self.world.now(),
-            instances: self.world.instances(),
-            pods: self.world.server().newest().clone(),
+            at: self.stage.now(),
+            instances: self.stage.instances(),
+            pods: self.stage.server().newest().clone(),
         }
     }
 
     fn end(mut self, mut verdict: Verdict) -> Outcome {
-        self.story.finish(self.world.now());
+        self.story.finish(self.stage.now());
         if verdict == Verdict::Passed && !self.story.violations.is_empty() {
             let (step, line) = self.last_step;
             verdict = Verdict::InvariantBroken { step, line, violations: self.story.violations.clone() };
         }
-        if let (Err(error), Verdict::Passed) = (self.world.close(), &verdict) {
+        if let (Err(error), Verdict::Passed) = (self.stage.close(), &verdict) {
             let (step, line) = self.last_step;
             verdict = Verdict::Unusable { step, line, error: error.to_string() };
         }
         Outcome {
             verdict,
-            digest: self.world.digest(),
-            api_digest: self.world.api_digest(),
+            digest: self.stage.digest(),
+            api_digest: self.stage.server().digest(),
             counts: self.story.counts,
-            ended_at: self.world.now(),
+            ended_at: self.stage.now(),
         }
     }
 }

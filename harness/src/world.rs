@@ -16,16 +16,18 @@ mod process;
 mod rules;
 mod runtime;
 mod server;
+mod usage;
 
 pub use choice::{Choice, Chooser, Earliest, Enabled};
 pub use inflight::{OpKey, OpKind};
 pub use rules::{Failure, Operation, Rules, Scope, TargetKind};
 pub use runtime::Ending;
+pub use server::{Server, Stirred, Undeliverable};
 
 use crate::brain::{Brain, NewBrain};
 use crate::log::{FactLog, LogError};
 use crate::record::Record;
-use crate::scenario::{NodeChange, NodeSpec, PodRef};
+use crate::scenario::{NodeChange, NodeSpec, PodRef, Used};
 use agent::Agent;
 use images::Images;
 use inflight::{InFlight, Phase};
@@ -40,7 +42,6 @@ use nodefold_core::spec::Pod;
 use nodefold_core::time::{Nanos, Time};
 use runtime::Runtime;
 use serde_json::Value;
-use server::{Server, Undeliverable};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -59,6 +60,9 @@ pub enum WorldError {
     /// The API accepted a pod that the node's boundary can't read.
     #[error("the API accepted a pod that the node can't be given: {0}")]
     Undeliverable(String),
+    /// A real host can't do what a stage needs.
+    #[error("{0}")]
+    Host(String),
 }
 
 impl From<Undeliverable> for WorldError {
@@ -80,6 +84,8 @@ pub struct World {
     pending: BTreeMap<Choice, Time>,
     /// Probes that the agent runs, and what each reported last.
     probes: BTreeMap<process::ProbeKey, Option<bool>>,
+    /// What takes up how many bytes on the host, as far as the story said.
+    usage: BTreeMap<(PodUid, Used), u64>,
     agent: Agent,
     node_name: Name,
     /// What the agent was told last of the node's own facts.
@@ -108,6 +114,7 @@ impl World {
             inflight: BTreeMap::new(),
             pending: BTreeMap::from([(Choice::AgentStarts, BEGINNING)]),
             probes: BTreeMap::new(),
+            usage: BTreeMap::new(),
             agent: Agent::new(brain, log),
             node_name: config.node_name.clone(),
             told: config.node.clone(),
@@ -117,6 +124,30 @@ impl World {
             steps_at_this_moment: 0,
             records: Vec::new(),
         }
+    }
+
+    /// The same world once more, to go on apart from this one. Refused if its log can't be had twice.
+    pub fn fork(&self) -> Result<World, WorldError> {
+        Ok(World {
+            now: self.now,
+            server: self.server.clone(),
+            runtime: self.runtime.clone(),
+            mounts: self.mounts.clone(),
+            images: self.images.clone(),
+            rules: self.rules.clone(),
+            inflight: self.inflight.clone(),
+            pending: self.pending.clone(),
+            probes: self.probes.clone(),
+            usage: self.usage.clone(),
+            agent: self.agent.fork()?,
+            node_name: self.node_name.clone(),
+            told: self.told.clone(),
+            facts: self.facts.clone(),
+            boots: self.boots,
+            steps: self.steps,
+            steps_at_this_moment: self.steps_at_this_moment,
+            records: self.records.clone(),
+        })
     }
 
     /// The time.
@@ -164,8 +195,13 @@ impl World {
                 Choice::ObjectReported(object) => {
                     self.server.watcher_of(object).is_some_and(|pod| self.is_held(Operation::Watch, pod, ""))
                 }
+                // A pod's condition is news only where the pod is known.
+                Choice::GateReported { pod, .. } => {
+                    self.server.is_on_the_way(*pod) || self.is_held(Operation::Watch, *pod, "")
+                }
                 Choice::ProcessEnds { .. }
                 | Choice::GraceOver { .. }
+                | Choice::UsageMeasured { .. }
                 | Choice::Effect(_)
                 | Choice::Answer(_)
                 | Choice::ExitNoticed { .. }
@@ -220,6 +256,8 @@ impl World {
                 | Choice::Deliver { .. }
                 | Choice::SourceListed(_)
                 | Choice::ObjectReported(_)
+                | Choice::GateReported { .. }
+                | Choice::UsageMeasured { .. }
                 | Choice::NodeReported
                 | Choice::AgentStarts => true,
             })
@@ -298,6 +336,13 @@ impl World {
                 self.probe_reported(*pod, container, *probe)?
             }
             Choice::Deliver { source, pod, all } => self.deliver(*source, *pod, *all)?,
+            Choice::GateReported { pod, condition } => {
+                let (pod, condition) = (*pod, Name::from(condition.as_str()));
+                if let Some(met) = self.server.tell_gate(pod, &condition) {
+                    self.tell(Fact::ReadinessGate { pod, condition, met })?;
+                }
+            }
+            Choice::UsageMeasured { pod, subject } => self.usage_measured(*pod, subject)?,
             Choice::SourceListed(source) => self.tell(Fact::SourceReady { source: *source })?,
             Choice::ObjectReported(object) => {
                 let fact = self.server.object_fact(object);
@@ -365,6 +410,10 @@ impl World {
         self.name_pods();
         for object in stirred.objects {
             self.pending.entry(Choice::ObjectReported(object)).or_insert(self.now.after(latency::WATCH));
+        }
+        for (pod, condition) in stirred.gates {
+            let reported = Choice::GateReported { pod, condition };
+            self.pending.entry(reported).or_insert(self.now.after(latency::WATCH));
         }
         self.records.push(requested(self.now, user, what, &response));
         match stirred.undeliverable {
@@ -503,20 +552,6 @@ impl World {
         containers.chain(sandboxes).chain(volumes).collect()
     }
 
-    /// The status that people see of a pod: what is published, or what a static pod's mirror would show.
-    pub fn published_status(&self, name: &PodRef) -> Option<Value> {
-        if self.server.is_file(name) {
-            let uid = self.server.uid(name)?;
-            return self
-                .agent
-                .brain()
-                .node()?
-                .status(uid)
-                .map(|status| nodefold_k8s::status_to_json(&status, uid));
-        }
-        self.server.pod(name).map(|pod| pod["status"].clone())
-    }
-
     /// Ends cleanly.
     pub fn close(&mut self) -> Result<(), WorldError> {
         Ok(self.agent.close()?)
@@ -581,6 +616,12 @@ impl World {
             Choice::ObjectReported(object) => {
                 format!("delivery of {:?} {}/{}", object.kind, object.namespace, object.name)
             }
+            Choice::GateReported { pod: uid, condition } => {
+                format!("delivery of condition {condition} of {}", pod(uid))
+            }
+            Choice::UsageMeasured { pod: uid, subject } => {
+                format!("measurement of {subject} of {}", pod(uid))
+            }
             Choice::NodeReported => "delivery of the node's change".into(),
             Choice::Tick => "the node's next deadline".into(),
             Choice::AgentStarts => "the agent's start".into(),
@@ -588,7 +629,8 @@ impl World {
     }
 }
 
-fn requested(at: Time, user: &str, what: String, response: &Response) -> Record {
+/// The record of a request and its answer.
+pub fn requested(at: Time, user: &str, what: String, response: &Response) -> Record {
     let (accepted, message, causes, object) = match response {
         Response::Ok { object, .. } => (true, String::new(), Value::Array(Vec::new()), object.clone()),
         Response::Rejected(status) => (false, status.message.clone(), causes(status), Arc::new(Value::Null)),
