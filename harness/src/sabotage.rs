@@ -15,7 +15,7 @@ pub use damage::Damage;
 pub use memory::Memory;
 pub use table::ALL;
 
-use crate::brain::{Brain, NewBrain};
+use crate::brain::NewBrain;
 use crate::log::{FactLog, InMemory};
 use brain::Sabotaged;
 use nodefold_core::Config;
@@ -25,7 +25,7 @@ use nodefold_core::event::{Event, Fact};
 use nodefold_core::ids::PodUid;
 use nodefold_core::time::Time;
 use nodefold_model::Invariant;
-use std::cell::Cell;
+use std::sync::Arc;
 
 /// One way of being wrong.
 pub struct Saboteur {
@@ -57,12 +57,8 @@ pub enum Wrong {
     Wakes(fn(Option<Time>) -> Option<Time>),
     /// The settings that it works by, instead of the node's.
     Believes(fn(&mut Config)),
-    /// After an agent's restart it has no memory: it begins from nothing.
-    Amnesia,
-    /// What the log holds of such facts is skipped when it is folded after a restart.
-    Skips(fn(&Fact) -> bool),
-    /// The disk loses or repeats what it acknowledged.
-    Disk(Damage),
+    /// The log doesn't keep its word.
+    Log(Damage),
 }
 
 /// What a brain hears.
@@ -118,27 +114,19 @@ impl Saboteur {
             }
         }
         let wrong = self.wrong;
-        let lives = Cell::new(0);
-        Box::new(move || {
-            lives.set(lives.get() + 1);
-            let config = config.clone();
-            let new = Box::new(move || Box::new(Node::new(config.clone())) as Box<dyn Brain>);
-            Box::new(Sabotaged::new(wrong, new, lives.get() - 1))
-        })
+        Arc::new(move || Box::new(Sabotaged::new(wrong, Box::new(Node::new(config.clone())))))
     }
 
     /// The log in memory, as the saboteur has it.
     pub fn log(&self) -> Box<dyn FactLog> {
         let damage = self.wrong.iter().find_map(|wrong| match wrong {
-            Wrong::Disk(damage) => Some(*damage),
+            Wrong::Log(damage) => Some(*damage),
             Wrong::Hears(_)
             | Wrong::Says(_)
             | Wrong::Adds(_)
             | Wrong::Invents(_)
             | Wrong::Wakes(_)
-            | Wrong::Believes(_)
-            | Wrong::Amnesia
-            | Wrong::Skips(_) => None,
+            | Wrong::Believes(_) => None,
         });
         match damage {
             Some(damage) => Box::new(damage::Damaged::new(damage)),

@@ -469,6 +469,24 @@ impl World {
         }
     }
 
+    /// Wakes the agent at a moment at which it did not ask to be woken. Whatever that makes due was due already, and nobody
+    /// would ever have come for it (L5).
+    pub fn poke(&mut self, moment: Time) -> Result<(), WorldError> {
+        self.now = self.now.max(moment);
+        if !self.agent.is_alive() || self.agent.next_deadline().is_some_and(|due| due <= self.now) {
+            return Ok(());
+        }
+        let before = self.records.len();
+        self.tell(Fact::Tick)?;
+        let woken = self.records[before..].iter().find_map(|record| {
+            if let Record::Command { command, .. } = record { Some(command.action.verb()) } else { None }
+        });
+        if let Some(verb) = woken {
+            self.broken("L5", format!("a {verb} was due, and the agent never asked to be woken for it"));
+        }
+        Ok(())
+    }
+
     /// Ends holds (or failures); what hung goes on. How many rules ended.
     pub fn release(&mut self, scope: &Scope) -> usize {
         let ended = self.rules.release(scope);

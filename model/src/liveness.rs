@@ -142,6 +142,8 @@ impl Quiet {
             end.waits_can_end();
             end.wish_is_visible();
         }
+        // Root causes first, whichever pod shows them.
+        found.sort_by_key(|violation| rank(violation.invariant));
         found
     }
 
@@ -195,6 +197,12 @@ impl Quiet {
         }
         found
     }
+}
+
+/// A livelock or a wait without a producer explains why something isn't gone, and that why something isn't shown.
+fn rank(invariant: Invariant) -> usize {
+    let order = [Invariant::L4, Invariant::L5, Invariant::L2, Invariant::L3, Invariant::L1];
+    order.iter().position(|i| *i == invariant).unwrap_or(order.len())
 }
 
 fn subject_of(command: &Command) -> Subject {

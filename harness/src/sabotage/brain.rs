@@ -2,7 +2,7 @@
 
 use super::memory::{Memory, operation};
 use super::{Heard, Said, Wrong};
-use crate::brain::{Brain, NewBrain};
+use crate::brain::Brain;
 use nodefold_core::command::{Action, Cause, Command};
 use nodefold_core::event::{ErrorClass, Event, Fact, OpError};
 use nodefold_core::ids::{EventSeq, OpId};
@@ -17,17 +17,14 @@ const MADE_UP: u64 = 1 << 48;
 pub struct Sabotaged {
     wrong: &'static [Wrong],
     inner: Box<dyn Brain>,
-    new: NewBrain,
     memory: Memory,
     made_up: u64,
-    /// How many brains were made before this one in the same world: this one recovers from that many crashes.
-    life: u32,
 }
 
 impl Sabotaged {
     /// A brain that has seen nothing.
-    pub fn new(wrong: &'static [Wrong], new: NewBrain, life: u32) -> Sabotaged {
-        Sabotaged { wrong, inner: new(), new, memory: Memory::default(), made_up: 0, life }
+    pub fn new(wrong: &'static [Wrong], inner: Box<dyn Brain>) -> Sabotaged {
+        Sabotaged { wrong, inner, memory: Memory::default(), made_up: 0 }
     }
 
     /// What the brain inside is told.
@@ -51,15 +48,12 @@ impl Sabotaged {
                         })
                         .collect();
                 }
-                // The log is being folded until the start that comes after it.
-                Wrong::Skips(skips) => facts.retain(|fact| self.memory.starts > self.life || !skips(fact)),
                 Wrong::Says(_)
                 | Wrong::Adds(_)
                 | Wrong::Invents(_)
                 | Wrong::Wakes(_)
                 | Wrong::Believes(_)
-                | Wrong::Amnesia
-                | Wrong::Disk(_) => {}
+                | Wrong::Log(_) => {}
             }
         }
         facts
@@ -138,10 +132,6 @@ fn success(command: &Command) -> Option<Fact> {
 impl Brain for Sabotaged {
     fn apply(&mut self, event: &Event, out: &mut Commands) {
         self.memory.fact(event);
-        let restarted = matches!(event.fact, Fact::AgentStarted { .. }) && self.memory.starts > 1;
-        if restarted && self.wrong.iter().any(|wrong| matches!(wrong, Wrong::Amnesia)) {
-            self.inner = (self.new)();
-        }
         let mut given = Commands::default();
         let mut facts = self.heard(event);
         if facts.is_empty() {
@@ -179,9 +169,7 @@ impl Brain for Sabotaged {
             | Wrong::Adds(_)
             | Wrong::Invents(_)
             | Wrong::Believes(_)
-            | Wrong::Amnesia
-            | Wrong::Skips(_)
-            | Wrong::Disk(_) => due,
+            | Wrong::Log(_) => due,
         })
     }
 
@@ -189,6 +177,15 @@ impl Brain for Sabotaged {
         let (due, why) = self.inner.work_due()?;
         // Who never wakes for it has no work.
         self.next_deadline().map(|wakes| (due.max(wakes), why))
+    }
+
+    fn boxed_clone(&self) -> Box<dyn Brain> {
+        Box::new(Sabotaged {
+            wrong: self.wrong,
+            inner: self.inner.boxed_clone(),
+            memory: self.memory.clone(),
+            made_up: self.made_up,
+        })
     }
 
     fn digest(&mut self) -> Digest {

@@ -1,22 +1,25 @@
-//! A disk that does not keep what it acknowledged (D2).
+//! A log that does not keep what it acknowledged (D2), or folds to something else (D1).
 
 use crate::brain::{Brain, NewBrain};
 use crate::log::{FactLog, LogError};
 use nodefold_api::ApiEvent;
 use nodefold_core::Commands;
 use nodefold_core::command::Command;
-use nodefold_core::event::Event;
+use nodefold_core::event::{Event, Fact};
 
 /// What is wrong with it.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug)]
 pub enum Damage {
+    /// Such facts are there, and are not folded when the log is.
+    Skips(fn(&Fact) -> bool),
     /// The fact acknowledged last is not there after a crash.
     LosesTheLast,
     /// The fact acknowledged last is there twice.
     RepeatsTheLast,
 }
 
-/// The log in memory, on such a disk.
+/// The log in memory, so damaged.
+#[derive(Clone)]
 pub struct Damaged {
     damage: Damage,
     events: Vec<Event>,
@@ -43,12 +46,14 @@ impl FactLog for Damaged {
 
     fn recover(&mut self, new: &NewBrain) -> Result<Box<dyn Brain>, LogError> {
         match self.damage {
+            Damage::Skips(_) => {}
             Damage::LosesTheLast => drop(self.events.pop()),
             Damage::RepeatsTheLast => self.events.extend(self.events.last().cloned()),
         }
         let mut brain = new();
         let mut out = Commands::default();
-        for event in &self.events {
+        let skipped = |event: &&Event| matches!(self.damage, Damage::Skips(skips) if skips(&event.fact));
+        for event in self.events.iter().filter(|event| !skipped(event)) {
             out.clear();
             brain.apply(event, &mut out);
         }
@@ -57,6 +62,10 @@ impl FactLog for Damaged {
 
     fn durable(&mut self) -> Result<Vec<Event>, LogError> {
         Ok(self.events.clone())
+    }
+
+    fn fork(&self) -> Result<Box<dyn FactLog>, LogError> {
+        Ok(Box::new(self.clone()))
     }
 
     fn close(&mut self, _brain: &mut dyn Brain) -> Result<(), LogError> {

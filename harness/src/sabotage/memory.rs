@@ -1,7 +1,7 @@
 //! What went in and out of a brain so far, as a saboteur needs it to be wrong at the right moment. The truth: facts as they
 //! came, commands as they were given. Nothing of the brain's own state, and nothing of the oracles'.
 
-use nodefold_core::command::{Action, Command, MountedVolume};
+use nodefold_core::command::{Action, Command, MountedVolume, Rule};
 use nodefold_core::event::{ErrorClass, Event, Exit, Fact, SeenContainer, SeenState};
 use nodefold_core::ids::{ContainerId, OpId, PodUid, VolumeId};
 use nodefold_core::spec::{Container, Deletion, Pod, PodSpec, Volume};
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// What went in and out.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Memory {
     /// How often the agent started.
     pub starts: u32,
@@ -26,7 +26,7 @@ pub struct Memory {
 }
 
 /// A pod.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct PodMemory {
     /// As its source had it last.
     pub applied: Option<Arc<Pod>>,
@@ -67,6 +67,8 @@ pub struct ContainerMemory {
     pub exit: Option<Exit>,
     /// A stop or kill of it was commanded.
     pub stopping: bool,
+    /// Its start failed, and how the agent was told.
+    pub start_failed: Option<Fact>,
 }
 
 /// How far a container is.
@@ -89,6 +91,8 @@ pub struct VolumeMemory {
     pub spec: Option<Arc<Volume>>,
     /// How far it is.
     pub stage: VolumeStage,
+    /// It was removed from its pod, and unmounted for that.
+    pub removed: bool,
 }
 
 /// How far a volume is.
@@ -96,6 +100,8 @@ pub struct VolumeMemory {
 pub enum VolumeStage {
     /// Its mount was commanded.
     Mounting,
+    /// A mount's outcome was never confirmed.
+    Uncertain,
     /// It is mounted.
     Mounted,
     /// Its unmount was commanded.
@@ -191,7 +197,7 @@ impl Memory {
         if command.pod == PodUid(0) {
             return;
         }
-        self.pods.entry(command.pod).or_default().command(&command.action);
+        self.pods.entry(command.pod).or_default().command(command.cause.rule, &command.action);
     }
 }
 
@@ -215,6 +221,10 @@ impl PodMemory {
             self.removed = true;
         } else if let Fact::VolumeMounted { volume, .. } = fact {
             self.volume_is(volume, VolumeStage::Mounted);
+        } else if let Fact::VolumeMountFailed { volume, error, .. } = fact {
+            if error.class == ErrorClass::Uncertain {
+                self.volume_is(volume, VolumeStage::Uncertain);
+            }
         } else if let Fact::VolumeUnmounted { volume, .. } = fact {
             self.volume_is(volume, VolumeStage::Gone);
         } else if let Fact::SandboxReady { attempt, .. } = fact {
@@ -231,6 +241,10 @@ impl PodMemory {
             if error.class != ErrorClass::Uncertain {
                 self.container_is(container, Stage::Ended);
             }
+        } else if let Fact::ContainerStartFailed { container, .. } = fact {
+            if let Some(container) = self.containers.get_mut(container) {
+                container.start_failed = Some(fact.clone());
+            }
         } else if let Fact::ContainerExited { container, exit, .. } = fact {
             self.container_is(container, Stage::Ended);
             if let Some(ended) = self.containers.get_mut(container) {
@@ -239,7 +253,7 @@ impl PodMemory {
         }
     }
 
-    fn command(&mut self, action: &Action) {
+    fn command(&mut self, rule: Rule, action: &Action) {
         if let Some(allocated) = carried(action)
             && self.allocated.as_ref() != Some(allocated)
         {
@@ -248,11 +262,12 @@ impl PodMemory {
         if let Action::MountVolume { volume, spec, .. } = action {
             let stays = self.volumes.get(volume).is_some_and(|v| v.stage == VolumeStage::Mounted);
             if !stays {
-                let memory = VolumeMemory { spec: Some(spec.clone()), stage: VolumeStage::Mounting };
+                let memory = VolumeMemory { spec: Some(spec.clone()), stage: VolumeStage::Mounting, removed: false };
                 self.volumes.insert(volume.clone(), memory);
             }
         } else if let Action::UnmountVolume { volume, spec } = action {
-            let memory = VolumeMemory { spec: spec.clone(), stage: VolumeStage::Unmounting };
+            let removed = rule == Rule::VolumeRemoved || self.volumes.get(volume).is_some_and(|v| v.removed);
+            let memory = VolumeMemory { spec: spec.clone(), stage: VolumeStage::Unmounting, removed };
             self.volumes.insert(volume.clone(), memory);
         } else if let Action::CreateContainer { container, spec, mounts, sandbox, .. } = action {
             let memory = ContainerMemory {
@@ -262,13 +277,14 @@ impl PodMemory {
                 stage: Stage::Creating,
                 exit: None,
                 stopping: false,
+                start_failed: None,
             };
             self.containers.insert(container.clone(), memory);
         } else if let Action::StopContainer { container, .. } | Action::KillContainer { container } = action {
             if let Some(container) = self.containers.get_mut(container) {
                 container.stopping = true;
             }
-        } else if let Action::PublishStatus { status } = action {
+        } else if let Action::PublishStatus { status, .. } = action {
             self.published = Some(status.clone());
         }
     }
@@ -319,7 +335,10 @@ pub fn operation(fact: &Fact) -> Option<OpId> {
         | Fact::ObserveFailed { op, .. }
         | Fact::StatusWritten { op, .. }
         | Fact::StatusWriteFailed { op, .. }
-        | Fact::ReleaseFailed { op, .. } => Some(*op),
+        | Fact::ReleaseFailed { op, .. }
+        | Fact::MirrorCreated { op, .. }
+        | Fact::MirrorDeleted { op, .. }
+        | Fact::MirrorFailed { op, .. } => Some(*op),
         Fact::Tick
         | Fact::PodApplied(_)
         | Fact::PodRemoved { .. }
@@ -332,6 +351,8 @@ pub fn operation(fact: &Fact) -> Option<OpId> {
         | Fact::SandboxStopped { .. }
         | Fact::ContainerExited { .. }
         | Fact::ProbeResult { .. }
+        | Fact::MirrorSeen { .. }
+        | Fact::MirrorGone { .. }
         | Fact::AgentStarted { .. } => None,
     }
 }

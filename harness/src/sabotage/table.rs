@@ -29,10 +29,10 @@ pub static ALL: &[&[Saboteur]] = &[
 
 /// A status as the saboteur tells it, if `change` says that it changed anything.
 fn retold(command: &Command, change: impl FnOnce(&mut PodStatus) -> bool) -> Said {
-    let Action::PublishStatus { status } = &command.action else { return Said::AsItIs };
+    let Action::PublishStatus { status, mirror } = &command.action else { return Said::AsItIs };
     let mut status = PodStatus::clone(status);
     if change(&mut status) {
-        Said::Instead(Action::PublishStatus { status: Arc::new(status) })
+        Said::Instead(Action::PublishStatus { status: Arc::new(status), mirror: *mirror })
     } else {
         Said::AsItIs
     }
@@ -53,7 +53,9 @@ fn row<'a>(status: &'a PodStatus, name: &str) -> Option<&'a ContainerStatus> {
 fn made_again(pod: &PodMemory, uid: PodUid, id: &ContainerId, rule: Rule) -> Option<Order> {
     let former = pod.containers.get(id)?;
     let next = ContainerId { attempt: id.attempt + 1, ..id.clone() };
-    let (sandbox, _) = pod.sandbox?;
+    let (sandbox, allocated) = (pod.sandbox?.0, pod.allocated.clone()?);
+    let mut wanted = allocated.init_containers.iter().chain(&allocated.containers);
+    wanted.find(|c| **c == former.spec)?;
     (!pod.containers.contains_key(&next)).then_some(())?;
     let action = Action::CreateContainer {
         container: next,
@@ -61,36 +63,16 @@ fn made_again(pod: &PodMemory, uid: PodUid, id: &ContainerId, rule: Rule) -> Opt
         mounts: former.mounts.clone(),
         sandbox,
         pod: pod.applied.clone()?,
-        allocated: pod.allocated.clone()?,
+        allocated,
     };
     Some(Order { pod: uid, rule, action })
 }
 
 /// The stops among commands: of which pod and container, with which grace, under which rule.
 fn stops(commands: &[Command]) -> impl Iterator<Item = (&Command, &ContainerId)> {
-    commands.iter().filter_map(|command| match &command.action {
-        Action::StopContainer { container, .. } => Some((command, container)),
-        Action::KillContainer { .. }
-        | Action::MountVolume { .. }
-        | Action::UnmountVolume { .. }
-        | Action::RefreshVolume { .. }
-        | Action::PullImage { .. }
-        | Action::CreateSandbox { .. }
-        | Action::StopSandbox { .. }
-        | Action::RemoveSandbox { .. }
-        | Action::CreateContainer { .. }
-        | Action::StartContainer { .. }
-        | Action::RemoveContainer { .. }
-        | Action::ResizeContainer { .. }
-        | Action::ResizePod { .. }
-        | Action::RunHook { .. }
-        | Action::StartProbe { .. }
-        | Action::StopProbe { .. }
-        | Action::ObserveMounts
-        | Action::ObserveRuntime
-        | Action::PublishStatus { .. }
-        | Action::RecordEvent(_)
-        | Action::ReleasePod => None,
+    commands.iter().filter_map(|command| {
+        let Action::StopContainer { container, .. } = &command.action else { return None };
+        Some((command, container))
     })
 }
 

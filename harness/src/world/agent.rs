@@ -2,7 +2,7 @@
 //! loses everything but the log; a restart folds the log again.
 
 use crate::brain::{Brain, NewBrain};
-use crate::log::{FactLog, LogError};
+use crate::log::{FactLog, InMemory, LogError};
 use crate::record::Record;
 use nodefold_api::ApiEvent;
 use nodefold_core::command::Command;
@@ -17,8 +17,9 @@ pub struct Agent {
     log: Box<dyn FactLog>,
     out: Commands,
     alive: bool,
-    /// What was acknowledged, over all its lives.
-    acknowledged: Vec<Event>,
+    facts: u64,
+    /// What was acknowledged, over all its lives (D2).
+    acknowledged: InMemory,
 }
 
 /// What a restart found.
@@ -34,7 +35,15 @@ pub struct Recovered {
 impl Agent {
     /// An agent that has not started.
     pub fn new(new_brain: NewBrain, log: Box<dyn FactLog>) -> Agent {
-        Agent { brain: new_brain(), new_brain, log, out: Commands::default(), alive: false, acknowledged: Vec::new() }
+        Agent {
+            brain: new_brain(),
+            new_brain,
+            log,
+            out: Commands::default(),
+            alive: false,
+            facts: 0,
+            acknowledged: InMemory::default(),
+        }
     }
 
     /// The same agent once more, to go on apart from this one.
@@ -46,6 +55,7 @@ impl Agent {
             out: Commands::default(),
             alive: self.alive,
             facts: self.facts,
+            acknowledged: self.acknowledged.clone(),
         })
     }
 
@@ -56,7 +66,7 @@ impl Agent {
 
     /// How many facts it has folded, over all its lives.
     pub fn facts(&self) -> u64 {
-        self.acknowledged.len() as u64
+        self.facts
     }
 
     /// The brain as the log has it; also while the agent is down, since every fact in it is durable.
@@ -82,11 +92,12 @@ impl Agent {
     /// Makes a fact durable, folds it in, and gives the commands that it made due (write-ahead, DESIGN §8).
     pub fn fold(&mut self, event: Event, records: &mut Vec<Record>) -> Result<Vec<Command>, LogError> {
         self.log.fact(&event, &mut *self.brain)?;
-        self.acknowledged.push(event.clone());
+        self.facts += 1;
+        self.acknowledged.keep(&event);
         self.out.clear();
         self.brain.apply(&event, &mut self.out);
         let at = event.at;
-        records.push(Record::Fact { seq: self.facts(), event });
+        records.push(Record::Fact { seq: self.facts, event });
         records
             .extend(self.out.transitions.drain(..).map(|transition| Record::Transition { at, transition }));
         let commands = std::mem::take(&mut self.out.commands);
@@ -107,13 +118,13 @@ impl Agent {
 
     /// Comes to life, from its log if it lived before.
     pub fn start(&mut self, boot_id: u128) -> Result<(Fact, Option<Recovered>), LogError> {
-        let recovered = if self.acknowledged.is_empty() {
-            None
-        } else {
+        let recovered = if self.facts > 0 {
             let before = self.brain.digest();
             self.brain = self.log.recover(&self.new_brain)?;
-            let unlike = unlike(&self.acknowledged, &self.log.durable()?);
+            let unlike = unlike(&self.acknowledged.events(), &self.log.durable()?);
             Some(Recovered { before, after: self.brain.digest(), unlike })
+        } else {
+            None
         };
         self.alive = true;
         Ok((Fact::AgentStarted { boot_id }, recovered))
@@ -126,10 +137,10 @@ impl Agent {
 }
 
 /// D2: every acknowledged fact is durable, and no other.
-fn unlike(acknowledged: &[Event], durable: &[Event]) -> Option<String> {
-    let place = acknowledged.iter().zip(durable).position(|(a, b)| a != b);
+fn unlike(acknowledged: &[&Event], durable: &[Event]) -> Option<String> {
+    let place = acknowledged.iter().zip(durable).position(|(a, b)| *a != b);
     let place = place.unwrap_or(acknowledged.len().min(durable.len()));
-    let name = |events: &[Event]| match events.get(place) {
+    let name = |event: Option<&Event>| match event {
         Some(event) => format!("{} at {}", event.fact.name(), event.at.0),
         None => "nothing more".to_owned(),
     };
@@ -137,8 +148,8 @@ fn unlike(acknowledged: &[Event], durable: &[Event]) -> Option<String> {
         format!(
             "fact {} was acknowledged as {}, and after the crash the log has {}",
             place + 1,
-            name(acknowledged),
-            name(durable)
+            name(acknowledged.get(place).copied()),
+            name(durable.get(place))
         )
     })
 }

@@ -11,6 +11,10 @@ impl AtTheEnd<'_> {
     /// What was wished last is seen in the status, or why not.
     pub(super) fn wish_is_visible(&mut self) {
         let pod = self.pod;
+        if let Some(wanted) = pod.wanted_again.filter(|_| pod.is_quiet()) {
+            let explanation = "the pod came back, its former life is over, and nothing began anew".to_owned();
+            return self.report(Invariant::L1, Subject::Pod, explanation, &[wanted]);
+        }
         let Some(applied) = pod.applied.clone().filter(|_| pod.termination.is_none()) else { return };
         if pod.is_static() {
             // The API has no object of it, so nothing is published.

@@ -96,7 +96,7 @@ pub(super) fn judge_told(
     command: &Command,
     out: &mut Vec<Violation>,
 ) {
-    let Action::PublishStatus { status } = &command.action else { return };
+    let Action::PublishStatus { status, .. } = &command.action else { return };
     let Some(pod) = world.pods.get(&command.pod).filter(|_| world.node.gates.dynamic_volumes) else { return };
     let Some((index, before)) = &pod.published else { return };
     for row in before.volumes.iter().filter(|row| !status.volumes.iter().any(|r| r.name == row.name)) {

@@ -203,6 +203,7 @@ fn act(pod: &mut PodView, command: &Command, at: Time, index: usize) {
             imply(pod, index, place);
             if let Some(view) = pod.container_mut(container) {
                 view.resizing = Some(resources.requests.clone());
+                view.resized = Some((index, resources.requests.clone()));
             }
         }
         Action::CreateSandbox { attempt, .. } => {

@@ -126,6 +126,8 @@ pub struct ContainerView {
     pub requests: ResourceList,
     /// The requests that a resize under way asks for.
     pub resizing: Option<ResourceList>,
+    /// The latest resize commanded, and to which requests.
+    pub resized: Option<(usize, ResourceList)>,
     /// The agent's end left this create or start unanswered: only an observation permits to repeat it.
     pub unanswered: Option<usize>,
 }
@@ -156,6 +158,7 @@ impl ContainerView {
             readiness: None,
             requests: ResourceList::default(),
             resizing: None,
+            resized: None,
             unanswered: None,
         }
     }

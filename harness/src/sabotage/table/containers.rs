@@ -34,7 +34,7 @@ pub(super) static TABLE: &[Saboteur] = &[
         races: &["B11", "B21"],
         breaks: Invariant::S14,
         wrong: &[Wrong::Hears(runs_a_finished_container_again)],
-        story: "",
+        story: "b28-exit-code-lost",
     },
     Saboteur {
         name: "creates-the-next-beside-the-last",
@@ -42,7 +42,7 @@ pub(super) static TABLE: &[Saboteur] = &[
         races: &["B27"],
         breaks: Invariant::S6,
         wrong: &[Wrong::Adds(creates_the_next_beside_the_last)],
-        story: "",
+        story: "image-changed-twice-while-stopping",
     },
     Saboteur {
         name: "makes-another-when-uncertain",
@@ -106,7 +106,7 @@ pub(super) static TABLE: &[Saboteur] = &[
         races: &["B31"],
         breaks: Invariant::L5,
         wrong: &[Wrong::Hears(never_starts_what_was_created)],
-        story: "b31-stuck-created-init-container",
+        story: "runtime-errors-are-shown-and-retried",
     },
     Saboteur {
         name: "overlooks-exits",
@@ -114,7 +114,7 @@ pub(super) static TABLE: &[Saboteur] = &[
         races: &["B22", "B34"],
         breaks: Invariant::L5,
         wrong: &[Wrong::Hears(overlooks_exits)],
-        story: "",
+        story: "b23-reboot-skips-init",
     },
     Saboteur {
         name: "never-stops-what-was-removed",
@@ -122,7 +122,7 @@ pub(super) static TABLE: &[Saboteur] = &[
         races: &[],
         breaks: Invariant::L2,
         wrong: &[Wrong::Says(never_stops_what_was_removed)],
-        story: "",
+        story: "sidecar-upgrade",
     },
     Saboteur {
         name: "stops-probing-the-next-instance",
@@ -145,8 +145,8 @@ pub(super) static TABLE: &[Saboteur] = &[
         about: "Counts the last instance's exit, heard once more, for the instance that runs now.",
         races: &["V21", "V22"],
         breaks: Invariant::S14,
-        wrong: &[Wrong::Invents(counts_an_old_exit_for_the_next_instance)],
-        story: "",
+        wrong: &[Wrong::Invents(counts_an_old_exit_for_the_next_instance), Wrong::Says(makes_none_beside_another)],
+        story: "b22-status-updates-dropped",
     },
     Saboteur {
         name: "attributes-an-exit-to-another",
@@ -154,7 +154,7 @@ pub(super) static TABLE: &[Saboteur] = &[
         races: &["V21"],
         breaks: Invariant::S14,
         wrong: &[Wrong::Hears(attributes_an_exit_to_another)],
-        story: "",
+        story: "b18-probe-knowledge-lost-on-restart",
     },
 ];
 
@@ -336,18 +336,35 @@ fn creates_as_desired(memory: &Memory, command: &Command) -> Said {
     Said::Instead(action)
 }
 
-fn never_starts_what_was_created(_: &Memory, event: &Event) -> Heard {
-    if matches!(event.fact, Fact::ContainerStartFailed { .. }) { Heard::Nothing } else { Heard::AsItIs }
+fn never_starts_what_was_created(memory: &Memory, event: &Event) -> Heard {
+    let uid = match &event.fact {
+        Fact::ContainerStartFailed { .. } => return Heard::Nothing,
+        // What must end all the same is told then.
+        fact => match fact.pod() {
+            Some(uid) if memory.pod(uid).is_some_and(PodMemory::is_ending) => uid,
+            Some(_) | None => return Heard::AsItIs,
+        },
+    };
+    let swallowed = memory.pod(uid).into_iter().flat_map(PodMemory::live).filter_map(|(_, c)| c.start_failed.clone());
+    Heard::Instead([event.fact.clone()].into_iter().chain(swallowed).collect())
 }
 
 fn overlooks_exits(memory: &Memory, event: &Event) -> Heard {
-    let Fact::ContainerExited { pod, .. } = &event.fact else { return Heard::AsItIs };
-    if memory.pod(*pod).is_some_and(PodMemory::is_ending) { Heard::AsItIs } else { Heard::Nothing }
+    let Fact::ContainerExited { pod, container, .. } = &event.fact else { return Heard::AsItIs };
+    let asked = memory.container(*pod, container).is_none_or(|c| c.stopping);
+    if asked || memory.pod(*pod).is_some_and(PodMemory::is_ending) { Heard::AsItIs } else { Heard::Nothing }
 }
 
-fn never_stops_what_was_removed(_: &Memory, command: &Command) -> Said {
-    let ends = matches!(command.action, Action::StopContainer { .. } | Action::KillContainer { .. });
-    if ends && command.cause.rule == Rule::ContainerRemoved { Said::Refused } else { Said::AsItIs }
+fn never_stops_what_was_removed(memory: &Memory, command: &Command) -> Said {
+    let (Action::StopContainer { container, .. } | Action::KillContainer { container }) = &command.action else {
+        return Said::AsItIs;
+    };
+    let Some(pod) = memory.pod(command.pod).filter(|pod| !pod.is_ending()) else { return Said::AsItIs };
+    let wanted = pod.applied.as_ref().is_none_or(|applied| {
+        let spec = &applied.spec;
+        spec.init_containers.iter().chain(&spec.containers).any(|c| c.name == container.name)
+    });
+    if wanted { Said::AsItIs } else { Said::Refused }
 }
 
 fn stops_probing_the_next_instance(_: &Memory, command: &Command) -> Said {
@@ -383,9 +400,20 @@ fn counts_an_old_exit_for_the_next_instance(memory: &Memory, fact: &Fact, _: &[C
     former_exit(memory, *pod, container).into_iter().collect()
 }
 
+/// No instance is made beside one that lives: that would be another wrong.
+fn makes_none_beside_another(memory: &Memory, command: &Command) -> Said {
+    let Action::CreateContainer { container, .. } = &command.action else { return Said::AsItIs };
+    let lives = |pod: &PodMemory| pod.live().any(|(id, _)| id.name == container.name);
+    if memory.pod(command.pod).is_some_and(lives) { Said::Nothing } else { Said::AsItIs }
+}
+
 fn attributes_an_exit_to_another(memory: &Memory, event: &Event) -> Heard {
     let Fact::ContainerExited { pod: uid, container, exit } = &event.fact else { return Heard::AsItIs };
-    let other = memory.pod(*uid).and_then(|pod| pod.running().find(|(id, _)| *id != container));
+    let is_main = |pod: &PodMemory, name: &str| pod.allocated.as_ref().is_some_and(|a| a.container(name).is_some());
+    let pod = memory.pod(*uid).filter(|pod| !pod.is_ending() && is_main(pod, &container.name));
+    let other = pod.and_then(|pod| {
+        pod.running().find(|(id, c)| *id != container && !c.stopping && is_main(pod, &id.name))
+    });
     match other {
         Some((other, _)) => Heard::Instead(vec![Fact::ContainerExited {
             pod: *uid,

@@ -18,7 +18,7 @@ pub(super) static TABLE: &[Saboteur] = &[
         races: &["B1", "B2"],
         breaks: Invariant::S7,
         wrong: &[Wrong::Adds(creates_while_terminating)],
-        story: "warm-pod",
+        story: "b13-deleted-but-never-terminal",
     },
     Saboteur {
         name: "releases-what-still-runs",
@@ -66,7 +66,7 @@ pub(super) static TABLE: &[Saboteur] = &[
         races: &["B7"],
         breaks: Invariant::L3,
         wrong: &[Wrong::Hears(overlooks_a_forced_removal)],
-        story: "b7-force-deleted-pod-stuck-terminating",
+        story: "static-pod-beside-api-pods",
     },
     Saboteur {
         name: "overlooks-exits-of-ending-pods",
@@ -216,7 +216,7 @@ fn ends(command: &Command) -> bool {
 }
 
 fn never_kills(memory: &Memory, command: &Command) -> Said {
-    let deleted = memory.pod(command.pod).is_some_and(PodMemory::is_ending);
+    let deleted = memory.pod(command.pod).is_some_and(|pod| pod.is_ending() && !pod.removed);
     if ends(command) && deleted { Said::Refused } else { Said::AsItIs }
 }
 

@@ -1,6 +1,6 @@
 //! Wrong about what is allocated and charged: half a transaction, more than there is, or what was refused.
 
-use super::super::memory::Memory;
+use super::super::memory::{Memory, PodMemory};
 use super::super::{Heard, Order, Said, Saboteur, Wrong};
 use super::truthful;
 use nodefold_core::Config;
@@ -28,15 +28,15 @@ pub(super) static TABLE: &[Saboteur] = &[
         races: &["B3", "B4", "B5"],
         breaks: Invariant::S5,
         wrong: &[Wrong::Believes(counts_its_room_twice), Wrong::Hears(hears_twice_the_room)],
-        story: "",
+        story: "deferred-latest-spec-wins",
     },
     Saboteur {
         name: "frees-the-room-of-what-still-runs",
         about: "Frees the room of a removed container when its stop is commanded.",
         races: &["B3"],
         breaks: Invariant::S5,
-        wrong: &[Wrong::Invents(ends_when_stopped), Wrong::Says(truthful)],
-        story: "",
+        wrong: &[Wrong::Invents(ends_when_stopped), Wrong::Says(truthful), Wrong::Says(unmounts_nothing_in_use)],
+        story: "deferred-order-when-room-is-freed",
     },
     Saboteur {
         name: "resizes-what-is-pending",
@@ -104,10 +104,17 @@ fn ends_when_stopped(memory: &Memory, _: &Fact, commands: &[Command]) -> Vec<Fac
     facts
 }
 
+/// What a running container mounts is not unmounted: that would be another wrong.
+fn unmounts_nothing_in_use(memory: &Memory, command: &Command) -> Said {
+    let Action::UnmountVolume { volume, .. } = &command.action else { return Said::AsItIs };
+    let holds = |pod: &PodMemory| pod.live().any(|(_, c)| c.mounts.iter().any(|m| m.volume == *volume));
+    if memory.pod(command.pod).is_some_and(holds) { Said::Refused } else { Said::AsItIs }
+}
+
 fn resizes_what_is_pending(memory: &Memory, _: &Fact, commands: &[Command]) -> Vec<Order> {
     let mut orders = Vec::new();
     for command in commands {
-        let Action::PublishStatus { status } = &command.action else { continue };
+        let Action::PublishStatus { status, .. } = &command.action else { continue };
         if !status.conditions.iter().any(|c| c.kind == ConditionKind::PodResizePending && c.status) {
             continue;
         }

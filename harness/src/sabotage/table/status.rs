@@ -1,6 +1,6 @@
 //! Wrong about what is told: phases that go back, results that are not its own, or nothing at all.
 
-use super::super::memory::Memory;
+use super::super::memory::{Memory, PodMemory};
 use super::super::{Heard, Order, Said, Saboteur, Wrong};
 use super::{retold, row, rows};
 use nodefold_core::command::{Action, Command};
@@ -16,7 +16,7 @@ pub(super) static TABLE: &[Saboteur] = &[
         races: &["B5", "B28"],
         breaks: Invariant::S14,
         wrong: &[Wrong::Says(resets_the_restart_count)],
-        story: "",
+        story: "b22-status-updates-dropped",
     },
     Saboteur {
         name: "loses-the-exit-code",
@@ -32,7 +32,7 @@ pub(super) static TABLE: &[Saboteur] = &[
         races: &["B10"],
         breaks: Invariant::S14,
         wrong: &[Wrong::Says(takes_no_evidence_for_success)],
-        story: "b23-reboot-skips-init",
+        story: "b20-sidecar-waits-for-a-container-that-never-ran",
     },
     Saboteur {
         name: "waits-after-running",
@@ -40,7 +40,7 @@ pub(super) static TABLE: &[Saboteur] = &[
         races: &["B11"],
         breaks: Invariant::S14,
         wrong: &[Wrong::Says(waits_after_running)],
-        story: "",
+        story: "b12-terminal-and-ready",
     },
     Saboteur {
         name: "ready-before-it-was-asked",
@@ -56,7 +56,7 @@ pub(super) static TABLE: &[Saboteur] = &[
         races: &[],
         breaks: Invariant::S10,
         wrong: &[Wrong::Says(pending_again)],
-        story: "",
+        story: "b35-first-crash-free",
     },
     Saboteur {
         name: "overwrites-the-end",
@@ -80,7 +80,7 @@ pub(super) static TABLE: &[Saboteur] = &[
         races: &["B2", "B33"],
         breaks: Invariant::S10,
         wrong: &[Wrong::Says(lives_again_on_a_stale_report)],
-        story: "",
+        story: "b22-status-updates-dropped",
     },
     Saboteur {
         name: "shows-desired-mounts",
@@ -103,7 +103,7 @@ pub(super) static TABLE: &[Saboteur] = &[
         about: "Never looks at a pod's spec again and says that it has seen the newest.",
         races: &["B26"],
         breaks: Invariant::L1,
-        wrong: &[Wrong::Hears(swallows_a_change), Wrong::Says(claims_to_have_seen)],
+        wrong: &[Wrong::Hears(swallows_an_addition), Wrong::Says(claims_to_have_seen)],
         story: "warm-pod",
     },
     Saboteur {
@@ -112,7 +112,7 @@ pub(super) static TABLE: &[Saboteur] = &[
         races: &["B22"],
         breaks: Invariant::L1,
         wrong: &[Wrong::Says(never_publishes)],
-        story: "b22-status-updates-dropped",
+        story: "b18-probe-knowledge-lost-on-restart",
     },
 ];
 
@@ -224,13 +224,14 @@ fn pending_again(memory: &Memory, command: &Command) -> Said {
 
 fn overwrites_the_end(memory: &Memory, _: &Fact, commands: &[Command]) -> Vec<Order> {
     let older = |command: &Command| {
-        let Action::PublishStatus { status } = &command.action else { return None };
+        let Action::PublishStatus { status, mirror } = &command.action else { return None };
         let before = memory.pod(command.pod)?.published.clone()?;
         (status.phase.is_terminal() && !before.phase.is_terminal()).then_some(Order {
             pod: command.pod,
             rule: command.cause.rule,
             action: Action::PublishStatus {
                 status: Arc::new(PodStatus { phase: PodPhase::Running, ..PodStatus::clone(status) }),
+                mirror: *mirror,
             },
         })
     };
@@ -293,6 +294,20 @@ fn swallows_a_change(memory: &Memory, event: &Event) -> Heard {
     if changed && applied.deletion.is_none() { Heard::Nothing } else { Heard::AsItIs }
 }
 
+/// Only what takes nothing away: a removal that it never makes would be another wrong.
+fn swallows_an_addition(memory: &Memory, event: &Event) -> Heard {
+    let Fact::PodApplied(applied) = &event.fact else { return Heard::AsItIs };
+    let adds = |pod: &PodMemory| {
+        pod.former.as_ref().is_some_and(|former| {
+            let (old, new) = (&former.spec, &applied.spec);
+            old.containers.iter().all(|c| new.container(&c.name).is_some())
+                && old.volumes.iter().all(|v| new.volume(&v.name) == Some(v))
+        })
+    };
+    let swallowed = applied.deletion.is_none() && memory.pod(applied.uid).is_some_and(adds);
+    if swallowed { Heard::Nothing } else { Heard::AsItIs }
+}
+
 fn claims_to_have_seen(memory: &Memory, command: &Command) -> Said {
     let Some(applied) = memory.pod(command.pod).and_then(|pod| pod.applied.clone()) else { return Said::AsItIs };
     retold(command, |status| {
@@ -303,6 +318,6 @@ fn claims_to_have_seen(memory: &Memory, command: &Command) -> Said {
 }
 
 fn never_publishes(_: &Memory, command: &Command) -> Said {
-    let Action::PublishStatus { status } = &command.action else { return Said::AsItIs };
+    let Action::PublishStatus { status, .. } = &command.action else { return Said::AsItIs };
     if status.phase.is_terminal() { Said::AsItIs } else { Said::Pretended }
 }

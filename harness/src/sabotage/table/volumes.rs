@@ -4,7 +4,7 @@ use super::super::memory::{Memory, PodMemory, VolumeStage};
 use super::super::{Heard, Order, Said, Saboteur, Wrong};
 use super::{repeated, retold, stops, truthful};
 use nodefold_core::command::{Action, Command, Rule};
-use nodefold_core::event::{ErrorClass, Event, Fact};
+use nodefold_core::event::{Event, Fact};
 use nodefold_core::ids::{PodUid, VolumeId};
 use nodefold_core::spec::VolumeSource;
 use nodefold_core::status::{ConditionKind, HostPhase};
@@ -72,7 +72,7 @@ pub(super) static TABLE: &[Saboteur] = &[
         about: "Takes a mount for done when it was only commanded.",
         races: &["V18", "V26"],
         breaks: Invariant::S2,
-        wrong: &[Wrong::Invents(takes_a_mount_for_done), Wrong::Says(truthful)],
+        wrong: &[Wrong::Invents(takes_a_mount_for_done), Wrong::Says(truthful), Wrong::Says(leaves_mounts_alone)],
         story: "slow-mount",
     },
     Saboteur {
@@ -97,7 +97,7 @@ pub(super) static TABLE: &[Saboteur] = &[
         races: &["V9", "V24"],
         breaks: Invariant::S13,
         wrong: &[Wrong::Hears(takes_a_failed_unmount_for_done)],
-        story: "",
+        story: "v9-failed-unmount-treated-as-an-answer",
     },
     Saboteur {
         name: "leaves-a-secret-behind",
@@ -117,10 +117,10 @@ pub(super) static TABLE: &[Saboteur] = &[
     },
     Saboteur {
         name: "forgets-an-uncertain-mount",
-        about: "Takes a mount whose outcome is uncertain for one that never happened.",
+        about: "Takes a mount that was never confirmed for one that never happened, and lets its pod go.",
         races: &["V6", "V12"],
         breaks: Invariant::S8,
-        wrong: &[Wrong::Hears(forgets_an_uncertain_mount)],
+        wrong: &[Wrong::Says(forgets_an_uncertain_mount)],
         story: "v12-mount-that-timed-out-and-was-done",
     },
     Saboteur {
@@ -145,7 +145,7 @@ pub(super) static TABLE: &[Saboteur] = &[
         races: &["B25"],
         breaks: Invariant::S3,
         wrong: &[Wrong::Adds(mounts_what_is_only_desired)],
-        story: "",
+        story: "deferred-then-withdrawn",
     },
     Saboteur {
         name: "remounts-while-terminating",
@@ -292,14 +292,18 @@ fn leaks_a_removed_volume(_: &Memory, command: &Command) -> Said {
     if removed && matches!(command.action, Action::UnmountVolume { .. }) { Said::Refused } else { Said::AsItIs }
 }
 
-fn forgets_an_uncertain_mount(_: &Memory, event: &Event) -> Heard {
-    let Fact::VolumeMountFailed { op, pod, volume, error } = &event.fact else { return Heard::AsItIs };
-    if error.class != ErrorClass::Uncertain {
-        return Heard::AsItIs;
-    }
-    let mut error = error.clone();
-    error.class = ErrorClass::Final;
-    Heard::Instead(vec![Fact::VolumeMountFailed { op: *op, pod: *pod, volume: volume.clone(), error }])
+fn forgets_an_uncertain_mount(memory: &Memory, command: &Command) -> Said {
+    let Action::UnmountVolume { volume, .. } = &command.action else { return Said::AsItIs };
+    let Some(pod) = memory.pod(command.pod).filter(|pod| pod.is_ending()) else { return Said::AsItIs };
+    let uncertain = pod.volumes.get(volume).is_some_and(|v| v.stage == VolumeStage::Uncertain);
+    if uncertain { Said::Pretended } else { Said::AsItIs }
+}
+
+/// A volume whose mount is still under way is not unmounted: that would be another wrong.
+fn leaves_mounts_alone(memory: &Memory, command: &Command) -> Said {
+    let Action::UnmountVolume { volume, .. } = &command.action else { return Said::AsItIs };
+    let mounting = memory.pod(command.pod).and_then(|pod| pod.volumes.get(volume));
+    if mounting.is_some_and(|v| v.stage == VolumeStage::Mounting) { Said::Refused } else { Said::AsItIs }
 }
 
 fn mounts_over_the_former_life(memory: &Memory, _: &Fact, commands: &[Command]) -> Vec<Order> {
@@ -334,7 +338,7 @@ fn refreshes_what_was_removed(memory: &Memory, _: &Fact, commands: &[Command]) -
 fn mounts_what_is_only_desired(memory: &Memory, _: &Fact, commands: &[Command]) -> Vec<Order> {
     let mut orders = Vec::new();
     for command in commands {
-        let Action::PublishStatus { status } = &command.action else { continue };
+        let Action::PublishStatus { status, .. } = &command.action else { continue };
         if !status.conditions.iter().any(|c| c.kind == ConditionKind::PodResizePending && c.status) {
             continue;
         }
@@ -359,6 +363,7 @@ fn remounts_while_terminating(memory: &Memory, fact: &Fact, _: &[Command]) -> Ve
         let memory = memory.pod(*uid).filter(|pod| pod.is_ending())?;
         let spec = memory.volumes.get(volume)?.spec.clone()?;
         let (pod, allocated) = (memory.applied.clone()?, memory.allocated.clone()?);
+        (allocated.volume(&volume.name) == Some(&spec) && !memory.volumes.get(volume)?.removed).then_some(())?;
         let action = Action::MountVolume { volume: volume.clone(), spec, pod, allocated };
         Some(Order { pod: *uid, rule: Rule::VolumeDesired, action })
     };
