@@ -22,6 +22,14 @@ fn stories() -> BTreeMap<String, Scenario> {
             stories.insert(name, scenario);
         }
     }
+    // A process that crashes whenever it runs: most of these exits find none, as no ordinary story may have it.
+    let crash = "- exit: {pod: web, container: app, code: 1}\n- advance: 1s\n".repeat(40);
+    let text = format!(
+        "steps:\n- create: {{apiVersion: v1, kind: Pod, metadata: {{name: web}}, spec: {{containers: [{{name: app, image: \
+         registry.local/busybox:1}}]}}}}\n- settle\n{crash}"
+    );
+    let crashes = Scenario::parse(&text, "crashes-again-and-again").expect("a story");
+    stories.insert("crashes-again-and-again".to_owned(), crashes);
     stories
 }
 

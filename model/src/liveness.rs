@@ -87,7 +87,13 @@ impl Quiet {
     }
 
     /// L4 as it happens: more commands than any back-off allows.
-    pub(crate) fn command(&mut self, command: &Command, at: Time, index: usize) -> Option<Violation> {
+    pub(crate) fn command(
+        &mut self,
+        world: &WorldView,
+        command: &Command,
+        at: Time,
+        index: usize,
+    ) -> Option<Violation> {
         // What is told to people costs the node nothing and needs no operation.
         if matches!(command.action, Action::RecordEvent(_)) {
             return None;
@@ -108,15 +114,20 @@ impl Quiet {
             things.retain(|thing, _| !old.contains(thing));
             things.insert(thing.clone(), at);
         }
-        self.healed?;
         let verb = command.action.verb();
+        // Restarts have a back-off whatever else goes wrong; other retries count once faults are over.
+        if self.healed.is_none() && verb != "start" {
+            return None;
+        }
         let recent = self.recent.entry((command.pod, thing, verb)).or_default();
         recent.push_back((index, at));
         if recent.len() <= COMMANDS_PER_MINUTE {
             return None;
         }
         let (first, since) = recent.pop_front()?;
-        if self.stormed || since.after(MINUTE) <= at {
+        // A new definition doesn't wait for the old one's back-off.
+        let wished = world.pods.get(&command.pod).is_some_and(|pod| pod.applied_index > first);
+        if self.stormed || wished || since.after(MINUTE) <= at {
             return None;
         }
         self.stormed = true;

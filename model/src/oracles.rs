@@ -155,7 +155,7 @@ impl Oracles {
         match record.what {
             What::Command(command) => {
                 self.charges.command(command, record.index);
-                self.violations.extend(self.quiet.command(command, record.at, record.index));
+                self.violations.extend(self.quiet.command(world, command, record.at, record.index));
             }
             What::Fact(fact) => {
                 self.charges.fact(fact);

@@ -106,6 +106,12 @@ fn refusal(command: &Command) -> Option<Fact> {
     if let Action::StopContainer { container, .. } | Action::KillContainer { container } = &command.action {
         return Some(Fact::ContainerStopFailed { op, pod, container: container.clone(), error });
     }
+    if let Action::RefreshVolume { volume, .. } = &command.action {
+        return Some(Fact::VolumeRefreshFailed { op, pod, volume: volume.clone(), error });
+    }
+    if let Action::CreateContainer { container, .. } = &command.action {
+        return Some(Fact::ContainerCreateFailed { op, pod, container: container.clone(), error });
+    }
     if let Action::PublishStatus { .. } = &command.action {
         return Some(Fact::StatusWriteFailed { op, pod, error });
     }

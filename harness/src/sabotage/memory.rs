@@ -30,6 +30,8 @@ pub struct Memory {
 pub struct PodMemory {
     /// As its source had it last.
     pub applied: Option<Arc<Pod>>,
+    /// As its source had it first.
+    pub first: Option<Arc<Pod>>,
     /// As its source had it before its spec changed last.
     pub former: Option<Arc<Pod>>,
     /// The allocation that a command carried last.
@@ -168,6 +170,7 @@ impl Memory {
             if memory.applied.as_ref().is_none_or(|former| former.spec != pod.spec) {
                 memory.former = memory.applied.take();
             }
+            memory.first.get_or_insert_with(|| pod.clone());
             memory.applied = Some(pod.clone());
             memory.first_deletion = memory.first_deletion.or(pod.deletion);
             memory.returned |= std::mem::take(&mut memory.removed);

@@ -137,7 +137,8 @@ fn own_evidence(
     }
     let (ContainerState::Running { .. }, Some(view)) = (&row.state, pod.container(id)) else { return };
     let Some(spec) = &view.spec else { return };
-    if row.resources.requests != view.requests {
+    let shown = &row.resources.requests;
+    if *shown != view.requests && !view.requests_before.contains(shown) {
         let explanation =
             format!("container {id} is shown with resources that the runtime has not acknowledged (B26)");
         report(Some(id), explanation, &[view.born]);

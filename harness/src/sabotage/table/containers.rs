@@ -122,7 +122,7 @@ pub(super) static TABLE: &[Saboteur] = &[
         races: &[],
         breaks: Invariant::L2,
         wrong: &[Wrong::Says(never_stops_what_was_removed)],
-        story: "sidecar-upgrade",
+        story: "gates-off-then-on",
     },
     Saboteur {
         name: "stops-probing-the-next-instance",
@@ -154,7 +154,7 @@ pub(super) static TABLE: &[Saboteur] = &[
         races: &["V21"],
         breaks: Invariant::S14,
         wrong: &[Wrong::Hears(attributes_an_exit_to_another)],
-        story: "b18-probe-knowledge-lost-on-restart",
+        story: "container-restart-rules",
     },
 ];
 
@@ -404,7 +404,7 @@ fn counts_an_old_exit_for_the_next_instance(memory: &Memory, fact: &Fact, _: &[C
 fn makes_none_beside_another(memory: &Memory, command: &Command) -> Said {
     let Action::CreateContainer { container, .. } = &command.action else { return Said::AsItIs };
     let lives = |pod: &PodMemory| pod.live().any(|(id, _)| id.name == container.name);
-    if memory.pod(command.pod).is_some_and(lives) { Said::Nothing } else { Said::AsItIs }
+    if memory.pod(command.pod).is_some_and(lives) { Said::Refused } else { Said::AsItIs }
 }
 
 fn attributes_an_exit_to_another(memory: &Memory, event: &Event) -> Heard {

@@ -188,7 +188,8 @@ fn overlooks_a_forced_removal(_: &Memory, event: &Event) -> Heard {
 
 fn overlooks_exits_of_ending_pods(memory: &Memory, event: &Event) -> Heard {
     let Fact::ContainerExited { pod, .. } = &event.fact else { return Heard::AsItIs };
-    if memory.pod(*pod).is_some_and(PodMemory::is_ending) { Heard::Nothing } else { Heard::AsItIs }
+    let deleted = memory.pod(*pod).is_some_and(|pod| pod.is_ending() && !pod.removed);
+    if deleted { Heard::Nothing } else { Heard::AsItIs }
 }
 
 fn ignores_a_shorter_grace(memory: &Memory, event: &Event) -> Heard {

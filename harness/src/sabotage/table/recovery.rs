@@ -83,7 +83,8 @@ fn overlooks_mounts_after_a_restart(memory: &Memory, event: &Event) -> Heard {
     if memory.starts < 2 {
         return Heard::AsItIs;
     }
-    let deleted = |uid| memory.pod(uid).is_some_and(|pod: &PodMemory| pod.is_ending() && !pod.removed);
+    let over = |pod: &PodMemory| pod.is_ending() && !pod.removed && pod.live().next().is_none();
+    let deleted = |uid| memory.pod(uid).is_some_and(over);
     let mounts = mounts.iter().filter(|seen| !deleted(seen.pod)).cloned().collect();
     Heard::Instead(vec![Fact::MountsObserved { op: *op, mounts }])
 }

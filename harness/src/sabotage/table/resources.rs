@@ -1,6 +1,6 @@
 //! Wrong about what is allocated and charged: half a transaction, more than there is, or what was refused.
 
-use super::super::memory::{Memory, PodMemory};
+use super::super::memory::Memory;
 use super::super::{Heard, Order, Said, Saboteur, Wrong};
 use super::truthful;
 use nodefold_core::Config;
@@ -35,8 +35,8 @@ pub(super) static TABLE: &[Saboteur] = &[
         about: "Frees the room of a removed container when its stop is commanded.",
         races: &["B3"],
         breaks: Invariant::S5,
-        wrong: &[Wrong::Invents(ends_when_stopped), Wrong::Says(truthful), Wrong::Says(unmounts_nothing_in_use)],
-        story: "deferred-order-when-room-is-freed",
+        wrong: &[Wrong::Invents(ends_when_stopped), Wrong::Says(truthful)],
+        story: "replacement-waits-for-the-room-of-what-it-replaces",
     },
     Saboteur {
         name: "resizes-what-is-pending",
@@ -90,7 +90,9 @@ fn hears_twice_the_room(_: &Memory, event: &Event) -> Heard {
 fn ends_when_stopped(memory: &Memory, _: &Fact, commands: &[Command]) -> Vec<Fact> {
     let mut facts = Vec::new();
     for command in commands.iter().filter(|c| c.cause.rule == Rule::ContainerRemoved) {
-        if let Action::StopContainer { container, .. } = &command.action {
+        if let Action::StopContainer { container, .. } = &command.action
+            && memory.container(command.pod, container).is_some_and(|c| c.mounts.is_empty())
+        {
             let exit = Exit {
                 code: 0,
                 signal: None,
@@ -102,13 +104,6 @@ fn ends_when_stopped(memory: &Memory, _: &Fact, commands: &[Command]) -> Vec<Fac
         }
     }
     facts
-}
-
-/// What a running container mounts is not unmounted: that would be another wrong.
-fn unmounts_nothing_in_use(memory: &Memory, command: &Command) -> Said {
-    let Action::UnmountVolume { volume, .. } = &command.action else { return Said::AsItIs };
-    let holds = |pod: &PodMemory| pod.live().any(|(_, c)| c.mounts.iter().any(|m| m.volume == *volume));
-    if memory.pod(command.pod).is_some_and(holds) { Said::Refused } else { Said::AsItIs }
 }
 
 fn resizes_what_is_pending(memory: &Memory, _: &Fact, commands: &[Command]) -> Vec<Order> {

@@ -1,10 +1,11 @@
 //! Wrong about what is told: phases that go back, results that are not its own, or nothing at all.
 
-use super::super::memory::{Memory, PodMemory};
+use super::super::memory::Memory;
 use super::super::{Heard, Order, Said, Saboteur, Wrong};
 use super::{retold, row, rows};
 use nodefold_core::command::{Action, Command};
 use nodefold_core::event::{Event, Fact};
+use nodefold_core::spec::Pod;
 use nodefold_core::status::{ConditionKind, ContainerState, PodPhase, PodStatus};
 use nodefold_model::Invariant;
 use std::sync::Arc;
@@ -96,15 +97,15 @@ pub(super) static TABLE: &[Saboteur] = &[
         races: &["B33"],
         breaks: Invariant::L1,
         wrong: &[Wrong::Hears(swallows_a_change)],
-        story: "warm-pod",
+        story: "deferred-latest-spec-wins",
     },
     Saboteur {
         name: "claims-what-it-did-not-do",
         about: "Never looks at a pod's spec again and says that it has seen the newest.",
         races: &["B26"],
         breaks: Invariant::L1,
-        wrong: &[Wrong::Hears(swallows_an_addition), Wrong::Says(claims_to_have_seen)],
-        story: "warm-pod",
+        wrong: &[Wrong::Hears(swallows_an_addition)],
+        story: "b26-progress-cleared-on-a-stale-snapshot",
     },
     Saboteur {
         name: "never-publishes",
@@ -290,31 +291,29 @@ fn shows_desired_mounts(memory: &Memory, command: &Command) -> Said {
 
 fn swallows_a_change(memory: &Memory, event: &Event) -> Heard {
     let Fact::PodApplied(applied) = &event.fact else { return Heard::AsItIs };
-    let changed = memory.pod(applied.uid).is_some_and(|pod| pod.former.is_some());
-    if changed && applied.deletion.is_none() { Heard::Nothing } else { Heard::AsItIs }
+    let first = memory.pod(applied.uid).and_then(|pod| pod.first.clone());
+    let Some(first) = first.filter(|first| first.spec != applied.spec && applied.deletion.is_none()) else {
+        return Heard::AsItIs;
+    };
+    let (spec, generation) = (first.spec.clone(), first.generation);
+    Heard::Instead(vec![Fact::PodApplied(Arc::new(Pod { spec, generation, ..Pod::clone(applied) }))])
 }
 
 /// Only what takes nothing away: a removal that it never makes would be another wrong.
 fn swallows_an_addition(memory: &Memory, event: &Event) -> Heard {
     let Fact::PodApplied(applied) = &event.fact else { return Heard::AsItIs };
-    let adds = |pod: &PodMemory| {
-        pod.former.as_ref().is_some_and(|former| {
-            let (old, new) = (&former.spec, &applied.spec);
-            old.containers.iter().all(|c| new.container(&c.name).is_some())
-                && old.volumes.iter().all(|v| new.volume(&v.name) == Some(v))
-        })
+    let first = memory.pod(applied.uid).and_then(|pod| pod.first.clone());
+    let Some(first) = first.filter(|first| first.spec != applied.spec && applied.deletion.is_none()) else {
+        return Heard::AsItIs;
     };
-    let swallowed = applied.deletion.is_none() && memory.pod(applied.uid).is_some_and(adds);
-    if swallowed { Heard::Nothing } else { Heard::AsItIs }
-}
-
-fn claims_to_have_seen(memory: &Memory, command: &Command) -> Said {
-    let Some(applied) = memory.pod(command.pod).and_then(|pod| pod.applied.clone()) else { return Said::AsItIs };
-    retold(command, |status| {
-        let behind = status.observed_generation < applied.generation;
-        status.observed_generation = applied.generation;
-        behind
-    })
+    let (old, new) = (&first.spec, &applied.spec);
+    let adds = old.containers.iter().all(|c| new.container(&c.name).is_some())
+        && old.volumes.iter().all(|v| new.volume(&v.name) == Some(v));
+    if !adds {
+        return Heard::AsItIs;
+    }
+    let spec = first.spec.clone();
+    Heard::Instead(vec![Fact::PodApplied(Arc::new(Pod { spec, ..Pod::clone(applied) }))])
 }
 
 fn never_publishes(_: &Memory, command: &Command) -> Said {

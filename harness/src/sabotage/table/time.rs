@@ -30,7 +30,7 @@ pub(super) static TABLE: &[Saboteur] = &[
             config.timing.volume_backoff_initial = Nanos::millis(100);
             config.timing.volume_backoff_max = Nanos::millis(100);
         })],
-        story: "missing-secret",
+        story: "what-never-comes",
     },
     Saboteur {
         name: "pulls-without-delay",
@@ -41,7 +41,7 @@ pub(super) static TABLE: &[Saboteur] = &[
             config.timing.pull_backoff_initial = Nanos::secs(1);
             config.timing.pull_backoff_max = Nanos::secs(1);
         })],
-        story: "image-pull-back-off",
+        story: "what-never-comes",
     },
     Saboteur {
         name: "restarts-without-delay",
@@ -52,6 +52,6 @@ pub(super) static TABLE: &[Saboteur] = &[
             config.timing.crash_backoff_initial = Nanos::ZERO;
             config.timing.crash_backoff_max = Nanos::ZERO;
         })],
-        story: "",
+        story: "crashes-again-and-again",
     },
 ];

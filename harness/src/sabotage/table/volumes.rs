@@ -6,9 +6,10 @@ use super::{repeated, retold, stops, truthful};
 use nodefold_core::command::{Action, Command, Rule};
 use nodefold_core::event::{Event, Fact};
 use nodefold_core::ids::{PodUid, VolumeId};
-use nodefold_core::spec::VolumeSource;
+use nodefold_core::spec::{Volume, VolumeSource};
 use nodefold_core::status::{ConditionKind, HostPhase};
 use nodefold_model::Invariant;
+use std::sync::Arc;
 
 pub(super) static TABLE: &[Saboteur] = &[
     Saboteur {
@@ -299,28 +300,27 @@ fn forgets_an_uncertain_mount(memory: &Memory, command: &Command) -> Said {
     if uncertain { Said::Pretended } else { Said::AsItIs }
 }
 
-/// A volume whose mount is still under way is not unmounted: that would be another wrong.
+/// A volume whose mount is still under way is not touched again: that would be another wrong.
 fn leaves_mounts_alone(memory: &Memory, command: &Command) -> Said {
-    let Action::UnmountVolume { volume, .. } = &command.action else { return Said::AsItIs };
+    let (Action::UnmountVolume { volume, .. } | Action::RefreshVolume { volume, .. }) = &command.action else {
+        return Said::AsItIs;
+    };
     let mounting = memory.pod(command.pod).and_then(|pod| pod.volumes.get(volume));
     if mounting.is_some_and(|v| v.stage == VolumeStage::Mounting) { Said::Refused } else { Said::AsItIs }
 }
 
-fn mounts_over_the_former_life(memory: &Memory, _: &Fact, commands: &[Command]) -> Vec<Order> {
-    let order = |command: &Command| {
-        let Action::UnmountVolume { volume, .. } = &command.action else { return None };
-        let pod = memory.pod(command.pod)?.applied.clone()?;
-        let spec = pod.spec.volume(&volume.name)?.clone();
-        let next = VolumeId { generation: volume.generation + 1, ..volume.clone() };
-        let allocated = pod.spec.clone();
-        let action = Action::MountVolume { volume: next, spec, pod, allocated };
-        (command.cause.rule == Rule::VolumeRemoved).then_some(Order {
-            pod: command.pod,
-            rule: Rule::VolumeDesired,
-            action,
-        })
+fn mounts_over_the_former_life(memory: &Memory, fact: &Fact, _: &[Command]) -> Vec<Order> {
+    let Fact::PodApplied(applied) = fact else { return Vec::new() };
+    let Some(memory) = memory.pod(applied.uid).filter(|pod| !pod.is_ending()) else { return Vec::new() };
+    let order = |spec: &Arc<Volume>| {
+        let (former, life) = memory.newest_volume(&spec.name)?;
+        let another = life.stage != VolumeStage::Gone && life.spec.as_ref().is_some_and(|own| own != spec);
+        let volume = VolumeId { generation: former.generation + 1, ..former.clone() };
+        let (pod, allocated) = (applied.clone(), applied.spec.clone());
+        let action = Action::MountVolume { volume, spec: spec.clone(), pod, allocated };
+        another.then_some(Order { pod: applied.uid, rule: Rule::VolumeDesired, action })
     };
-    commands.iter().filter_map(order).collect()
+    applied.spec.volumes.iter().filter_map(order).collect()
 }
 
 fn refreshes_what_was_removed(memory: &Memory, _: &Fact, commands: &[Command]) -> Vec<Order> {
