@@ -13,7 +13,7 @@ use crate::log::{FactLog, InMemory};
 use crate::record::{Observer, Record};
 use crate::scenario::{Scenario, Step, Verb};
 use crate::stage::{Simulation, Stage};
-use crate::world::{Chooser, Earliest, World, WorldError};
+use crate::world::{Answers, Chooser, Earliest, World, WorldError};
 use expect::Answered;
 use nodefold_core::time::{Nanos, Time};
 use nodefold_core::{Config, Digest};
@@ -29,6 +29,8 @@ pub struct RunOptions {
     pub brain: Option<NewBrain>,
     /// Who picks among the enabled choices; none: whatever is due first.
     pub chooser: Option<Box<dyn Chooser>>,
+    /// Who answers requests to the API; none: the API's own reducer.
+    pub answers: Option<Answers>,
     /// Invariants are what matters: expectations are not checked, and what can't be done is skipped. When the story is
     /// over, faults end, and the node must come to rest (L1–L5).
     pub to_rest: bool,
@@ -122,6 +124,9 @@ pub fn run(scenario: &Scenario, options: RunOptions, observer: &mut dyn Observer
         world: World::new(&config, brain, &scenario.node, log),
         chooser: options.chooser.unwrap_or_else(|| Box::new(Earliest)),
     };
+    if let Some(answers) = options.answers {
+        simulation.world.server_mut().answered_by(answers);
+    }
     play(scenario, &mut simulation, observer, options.to_rest)
 }
 

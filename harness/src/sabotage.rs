@@ -17,6 +17,7 @@ pub use table::ALL;
 
 use crate::brain::NewBrain;
 use crate::log::{FactLog, InMemory};
+use crate::world::Answers;
 use brain::Sabotaged;
 use nodefold_core::Config;
 use nodefold_core::Node;
@@ -59,6 +60,8 @@ pub enum Wrong {
     Believes(fn(&mut Config)),
     /// The log doesn't keep its word.
     Log(Damage),
+    /// The API answers requests otherwise than its rules say.
+    Answers(Answers),
 }
 
 /// What a brain hears.
@@ -117,17 +120,15 @@ impl Saboteur {
         Arc::new(move || Box::new(Sabotaged::new(wrong, Box::new(Node::new(config.clone())))))
     }
 
+    /// Who answers requests to the API, if that is what it sabotages.
+    pub fn answers(&self) -> Option<Answers> {
+        self.wrong.iter().find_map(|wrong| if let Wrong::Answers(answers) = wrong { Some(*answers) } else { None })
+    }
+
     /// The log in memory, as the saboteur has it.
     pub fn log(&self) -> Box<dyn FactLog> {
-        let damage = self.wrong.iter().find_map(|wrong| match wrong {
-            Wrong::Log(damage) => Some(*damage),
-            Wrong::Hears(_)
-            | Wrong::Says(_)
-            | Wrong::Adds(_)
-            | Wrong::Invents(_)
-            | Wrong::Wakes(_)
-            | Wrong::Believes(_) => None,
-        });
+        let damage =
+            self.wrong.iter().find_map(|wrong| if let Wrong::Log(damage) = wrong { Some(*damage) } else { None });
         match damage {
             Some(damage) => Box::new(damage::Damaged::new(damage)),
             None => Box::<InMemory>::default(),

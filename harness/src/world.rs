@@ -13,6 +13,7 @@ mod inflight;
 mod latency;
 mod mounts;
 mod process;
+mod rulebook;
 mod rules;
 mod runtime;
 mod server;
@@ -20,6 +21,7 @@ mod usage;
 
 pub use choice::{Choice, Chooser, Earliest, Enabled};
 pub use inflight::{OpKey, OpKind};
+pub use rulebook::Answers;
 pub use rules::{Failure, Operation, Rules, Scope, TargetKind};
 pub use runtime::Ending;
 pub use server::{Server, Stirred, Undeliverable};
@@ -416,6 +418,9 @@ impl World {
             self.pending.entry(reported).or_insert(self.now.after(latency::WATCH));
         }
         self.records.push(requested(self.now, user, what, &response));
+        if let Some(wrong) = stirred.wrong {
+            self.broken("S16", wrong);
+        }
         match stirred.undeliverable {
             Some(undeliverable) => Err(undeliverable.into()),
             None => Ok(response),

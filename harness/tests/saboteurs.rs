@@ -39,6 +39,7 @@ fn broken(scenario: &Scenario, saboteur: Option<&Saboteur>) -> Option<String> {
     if let Some(saboteur) = saboteur {
         options.brain = Some(saboteur.brain(node_config(scenario)));
         options.log = Some(saboteur.log());
+        options.answers = saboteur.answers();
     }
     match run(scenario, options, &mut Nobody).verdict {
         Verdict::Passed => None,

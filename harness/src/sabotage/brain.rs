@@ -53,7 +53,8 @@ impl Sabotaged {
                 | Wrong::Invents(_)
                 | Wrong::Wakes(_)
                 | Wrong::Believes(_)
-                | Wrong::Log(_) => {}
+                | Wrong::Log(_)
+                | Wrong::Answers(_) => {}
             }
         }
         facts
@@ -175,7 +176,8 @@ impl Brain for Sabotaged {
             | Wrong::Adds(_)
             | Wrong::Invents(_)
             | Wrong::Believes(_)
-            | Wrong::Log(_) => due,
+            | Wrong::Log(_)
+            | Wrong::Answers(_) => due,
         })
     }
 

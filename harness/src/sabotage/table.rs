@@ -1,6 +1,7 @@
 //! The table of saboteurs, by what they are wrong about, and the few words that its entries share. Entries only look at a
 //! [`Memory`], a fact and commands.
 
+mod api;
 mod containers;
 mod deletion;
 mod recovery;
@@ -25,6 +26,7 @@ pub static ALL: &[&[Saboteur]] = &[
     status::TABLE,
     recovery::TABLE,
     time::TABLE,
+    api::TABLE,
 ];
 
 /// A status as the saboteur tells it, if `change` says that it changed anything.
