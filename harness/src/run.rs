@@ -111,8 +111,9 @@ pub fn run(scenario: &Scenario, options: RunOptions, observer: &mut dyn Observer
     let config = node_config(scenario);
     let log = options.log.unwrap_or_else(|| Box::<InMemory>::default());
     let brain = options.brain.unwrap_or_else(|| production(config.clone()));
+    let heals = scenario.steps.iter().any(|step| matches!(step.verb, Verb::Heal));
     let mut run = Run {
-        story: Story::new(observer, &config),
+        story: Story::new(observer, &config, heals),
         world: World::new(&config, brain, &scenario.node, log),
         chooser: options.chooser.unwrap_or_else(|| Box::new(Earliest)),
         last: None,
