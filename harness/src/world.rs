@@ -2,7 +2,6 @@
 //! with its node. At each step it lists its enabled choices; a chooser picks one; the world does it. Nothing is drawn
 //! inside a step, and time jumps to the next thing due.
 
-mod act;
 mod agent;
 mod choice;
 mod content;
@@ -14,19 +13,20 @@ mod images;
 mod inflight;
 mod label;
 mod latency;
+mod leftovers;
 mod mounts;
 mod process;
 mod rules;
 mod runtime;
 mod server;
 
-pub use act::Acted;
 pub use choice::{Choice, Chooser, Earliest, Enabled};
 pub use fault::{CrashPoint, Fault};
 pub use inflight::{OpKey, OpKind};
 pub use label::{object_name, probe_name};
 pub use rules::{Failure, Operation, Rules, Scope, TargetKind};
 pub use runtime::Ending;
+pub use server::{Server, Stirred, Undeliverable};
 
 use crate::brain::{Brain, NewBrain};
 use crate::log::{FactLog, LogError};
@@ -47,7 +47,6 @@ use nodefold_core::spec::Pod;
 use nodefold_core::time::{Nanos, Time};
 use runtime::Runtime;
 use serde_json::Value;
-use server::{Server, Undeliverable};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -66,6 +65,9 @@ pub enum WorldError {
     /// The API accepted a pod that the node's boundary can't read.
     #[error("the API accepted a pod that the node can't be given: {0}")]
     Undeliverable(String),
+    /// A real host can't do what a stage needs.
+    #[error("{0}")]
+    Host(String),
 }
 
 impl From<Undeliverable> for WorldError {
@@ -129,6 +131,31 @@ impl World {
             records: Vec::new(),
             is_broken: false,
         }
+    }
+
+    /// The same world once more, to go on apart from this one. Refused if its log can't be had twice.
+    pub fn fork(&self) -> Result<World, WorldError> {
+        Ok(World {
+            now: self.now,
+            server: self.server.clone(),
+            runtime: self.runtime.clone(),
+            mounts: self.mounts.clone(),
+            images: self.images.clone(),
+            rules: self.rules.clone(),
+            inflight: self.inflight.clone(),
+            pending: self.pending.clone(),
+            probes: self.probes.clone(),
+            faults: self.faults.clone(),
+            agent: self.agent.fork()?,
+            node_name: self.node_name.clone(),
+            told: self.told.clone(),
+            facts: self.facts.clone(),
+            boots: self.boots,
+            steps: self.steps,
+            steps_at_this_moment: self.steps_at_this_moment,
+            records: self.records.clone(),
+            is_broken: self.is_broken,
+        })
     }
 
     /// The time.
@@ -566,20 +593,6 @@ impl World {
         containers.chain(sandboxes).chain(volumes).collect()
     }
 
-    /// The status that people see of a pod: what is published, or what a static pod's mirror would show.
-    pub fn published_status(&self, name: &PodRef) -> Option<Value> {
-        if self.server.is_file(name) {
-            let uid = self.server.uid(name)?;
-            return self
-                .agent
-                .brain()
-                .node()?
-                .status(uid)
-                .map(|status| nodefold_k8s::status_to_json(&status, uid));
-        }
-        self.server.pod(name).map(|pod| pod["status"].clone())
-    }
-
     /// Ends cleanly.
     pub fn close(&mut self) -> Result<(), WorldError> {
         Ok(self.agent.close()?)
@@ -617,7 +630,8 @@ impl World {
     }
 }
 
-fn requested(at: Time, user: &str, what: String, response: &Response) -> Record {
+/// The record of a request and its answer.
+pub fn requested(at: Time, user: &str, what: String, response: &Response) -> Record {
     let (accepted, message, causes, object) = match response {
         Response::Ok { object, .. } => (true, String::new(), Value::Array(Vec::new()), object.clone()),
         Response::Rejected(status) => (false, status.message.clone(), causes(status), Arc::new(Value::Null)),

@@ -2,8 +2,8 @@
 
 use super::expect::{self, Answered, Miss};
 use super::{Run, Trouble};
+use crate::act::{Acted, act};
 use crate::scenario::{PodRef, Step, Verb};
-use crate::world::Acted;
 use nodefold_core::time::Nanos;
 
 /// A world that has not settled by then never will.
@@ -20,11 +20,11 @@ impl Run<'_> {
             }
             Verb::Expect(expectation) => {
                 for check in &expectation.checks {
-                    expect::check(check, &self.world, &self.story, self.last.as_ref())?;
+                    expect::check(check, self.stage, &self.story, self.last.as_ref())?;
                 }
                 Ok(())
             }
-            Verb::Heal => self.heal(),
+            Verb::Heal => self.heal(step),
             Verb::Create(_)
             | Verb::Update(_)
             | Verb::Dynamic(..)
@@ -46,7 +46,7 @@ impl Run<'_> {
     }
 
     fn act(&mut self, step: &Step) -> Result<(), Trouble> {
-        match self.world.act(&step.verb, &step.title, &mut *self.chooser)? {
+        match act(self.stage, &step.verb, &step.title)? {
             Acted::Done => Ok(()),
             Acted::Answered(response) => {
                 self.last = Some(Answered { line: step.line, what: step.title.clone(), response });
@@ -62,7 +62,7 @@ impl Run<'_> {
                 }
                 Verb::Release(scope) => Err(Trouble::Miss(Miss {
                     expected: format!("something held to release: {scope}"),
-                    actual: format!("held: [{}]", self.world.holds().join(", ")),
+                    actual: format!("held: [{}]", self.stage.holds().join(", ")),
                     explanation: "a release ends the holds (or failures) within its scope; there are none"
                         .into(),
                 })),
@@ -90,27 +90,28 @@ impl Run<'_> {
     }
 
     /// Faults stop. Whatever broke on the way counts; then, what the trace says at its end.
-    fn heal(&mut self) -> Result<(), Trouble> {
-        let from = self.world.now();
-        self.world.heal_and_wait(&mut *self.chooser)?;
+    fn heal(&mut self, step: &Step) -> Result<(), Trouble> {
+        let from = self.stage.now();
+        self.act(step)?;
         self.tell_records();
-        self.story.judge_the_end(from, self.world.now(), &self.world.leftovers());
+        let leftovers = self.stage.simulation().map(|world| world.leftovers()).unwrap_or_default();
+        self.story.judge_the_end(from, self.stage.now(), &leftovers);
         Ok(())
     }
 
     /// Runs until nothing is in flight and nothing is due within the time.
     pub(super) fn settle(&mut self, within: Nanos) -> Result<(), Trouble> {
-        let last_moment = self.world.now().after(LONGEST_SETTLE);
+        let last_moment = self.stage.now().after(LONGEST_SETTLE);
         loop {
-            let waiting = self.world.unsettled(within);
+            let waiting = self.stage.unsettled(within);
             if waiting.is_empty() || !self.story.violations.is_empty() {
                 return Ok(());
             }
-            if !self.world.run_one(last_moment, &mut *self.chooser)? {
-                let held = self.world.holds();
+            if !self.stage.pass_one(last_moment)? {
+                let held = self.stage.holds();
                 return Err(Trouble::Miss(Miss {
                     expected: format!("nothing in flight and nothing due within {within}"),
-                    actual: format!("after one simulated hour still waiting for: {}", waiting.join(", ")),
+                    actual: format!("after one hour still waiting for: {}", waiting.join(", ")),
                     explanation: if held.is_empty() {
                         String::new()
                     } else {
@@ -123,15 +124,15 @@ impl Run<'_> {
     }
 
     fn no_process(&self, pod: &PodRef, container: &str, wanted: &str) -> Trouble {
-        let uid = self.world.server().uid(pod);
+        let uid = self.stage.server().uid(pod);
         let actual = match uid {
             None => format!("there never was a pod {pod}"),
-            Some(uid) => match self.world.instance(uid, container) {
+            Some(uid) => match self.stage.instance(uid, container) {
                 Some(instance) => format!("the newest instance, {instance}, does not run"),
                 None => format!("no container {container} was ever created in {pod}"),
             },
         };
-        let left = uid.map(|uid| self.world.left_of(uid)).unwrap_or_default();
+        let left = uid.map(|uid| self.stage.left_of(uid)).unwrap_or_default();
         Trouble::Miss(Miss {
             expected: format!("{wanted}: {container} of {pod}"),
             actual,

@@ -34,6 +34,18 @@ impl Agent {
         Agent { brain: new_brain(), new_brain, log, out: Commands::default(), alive: false, facts: 0 }
     }
 
+    /// The same agent once more, to go on apart from this one.
+    pub fn fork(&self) -> Result<Agent, LogError> {
+        Ok(Agent {
+            brain: self.brain.boxed_clone(),
+            new_brain: self.new_brain.clone(),
+            log: self.log.fork()?,
+            out: Commands::default(),
+            alive: self.alive,
+            facts: self.facts,
+        })
+    }
+
     /// It runs.
     pub fn is_alive(&self) -> bool {
         self.alive

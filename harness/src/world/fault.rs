@@ -303,7 +303,7 @@ impl World {
     /// Faults stop (DESIGN §6, liveness mode): rules end, what hangs goes on, the disk has room, images are there, the
     /// node may read everything, processes that have something to finish do. What users asked for stands, and so do the
     /// clocks.
-    pub fn heal(&mut self) -> Result<(), WorldError> {
+    pub fn heal(&mut self) {
         self.rules = super::Rules::default();
         self.release(&super::Scope { operation: super::Operation::Watch, pod: None, target: None });
         self.images.set(None);
@@ -341,7 +341,6 @@ impl World {
         for (pod, container) in finishing {
             self.finishes(pod, &container);
         }
-        Ok(())
     }
 
     /// A process that has something to finish finishes it.

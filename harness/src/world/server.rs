@@ -32,6 +32,7 @@ struct OnTheWay {
 pub struct Undeliverable(pub String);
 
 /// The API server and what is between it and the agent.
+#[derive(Clone)]
 pub struct Server {
     api: Api,
     node_name: Name,
@@ -69,8 +70,15 @@ pub struct Stirred {
 impl Server {
     /// An empty store.
     pub fn new(node_name: Name, gates: FeatureGates) -> Server {
+        // The watches ask after every request.
+        let changes_kept = 64;
         Server {
-            api: Api::new(ApiConfig { gates, node_name: node_name.clone(), ..ApiConfig::default() }),
+            api: Api::new(ApiConfig {
+                gates,
+                node_name: node_name.clone(),
+                changes_kept,
+                ..ApiConfig::default()
+            }),
             node_name,
             watched_up_to: 0,
             uids_given: BTreeMap::new(),
