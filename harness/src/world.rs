@@ -257,6 +257,13 @@ impl World {
         }
     }
 
+    /// When the next thing happens by itself.
+    pub fn next_due(&self) -> Option<Time> {
+        let mut enabled = Vec::new();
+        self.enabled(&mut enabled);
+        enabled.iter().map(|e| e.due).min()
+    }
+
     /// When the node wants a `Tick`, in the world's time.
     fn next_deadline(&self) -> Option<Time> {
         self.agent.next_deadline().map(|shown| self.faults.world_time(shown))
@@ -601,6 +608,23 @@ impl World {
     /// The agent runs.
     pub fn agent_is_alive(&self) -> bool {
         self.agent.is_alive()
+    }
+
+    /// The agent has started and not yet seen the host.
+    pub fn is_recovering(&self) -> bool {
+        let looks = |key: &OpKey| matches!(key.kind, OpKind::ObserveMounts | OpKind::ObserveRuntime);
+        self.pending.contains_key(&Choice::AgentStarts)
+            || self.inflight.keys().any(|key| key.pod == PodUid(0) && looks(key))
+    }
+
+    /// Processes that run, by their pods' names and their containers', where the name still means that pod.
+    pub fn running(&self) -> Vec<(PodRef, String)> {
+        let runs = self.runtime.containers.iter().filter(|(_, c)| matches!(c.state, runtime::State::Running { .. }));
+        runs.filter_map(|((pod, id), _)| {
+            let name = self.server.name(*pod)?;
+            (self.server.uid(name) == Some(*pod)).then(|| (name.clone(), id.name.to_string()))
+        })
+        .collect()
     }
 
     fn is_held(&self, operation: Operation, pod: PodUid, target: &str) -> bool {

@@ -298,6 +298,11 @@ impl Server {
         self.api.list("Pod").map(|pod| &**pod)
     }
 
+    /// A stored object.
+    pub fn object(&self, kind: &str, namespace: &str, name: &str) -> Option<&Value> {
+        self.api.get(kind, namespace, name).map(|object| &**object)
+    }
+
     /// The manifest files' pods.
     pub fn files(&self) -> impl Iterator<Item = (&PodRef, &Arc<Pod>)> {
         self.files.iter()
