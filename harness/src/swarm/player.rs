@@ -38,6 +38,8 @@ pub struct Totals {
     pub commands: u64,
     /// Requests to the API.
     pub requests: u64,
+    /// Requests that were refused.
+    pub refused: u64,
     /// Pods that came to be.
     pub pods: u64,
     /// Pods that were released.
@@ -55,6 +57,7 @@ impl Totals {
         self.facts += other.facts;
         self.commands += other.commands;
         self.requests += other.requests;
+        self.refused += other.refused;
         self.pods += other.pods;
         self.released += other.released;
         self.crashes += other.crashes;
@@ -206,7 +209,10 @@ impl Player {
                     let number = violation.split(':').next().unwrap_or_default().to_owned();
                     self.breaks(&number, violation);
                 }
-                Record::Requested { .. } => self.totals.requests += 1,
+                Record::Requested { accepted, .. } => {
+                    self.totals.requests += 1;
+                    self.totals.refused += u64::from(!accepted);
+                }
                 Record::Crashed { .. } => self.totals.crashes += 1,
                 Record::PodNamed { .. } => self.totals.pods += 1,
                 Record::ScenarioBegan { .. }

@@ -48,8 +48,6 @@ pub struct Profile {
     pub steps: u64,
     /// Something is done or goes wrong once in that many steps.
     pub calm: u64,
-    /// Until the first of them the run is only set up by a create.
-    pub hurry: bool,
 }
 
 impl Profile {
@@ -66,9 +64,11 @@ impl Profile {
                 (..) => 6,
             };
             let weight = if kind == Kind::Create { weight.max(2) } else { weight };
+            // What stops everything is rare against the rest, or nothing else would ever happen.
+            let weight = if stops_everything(kind) { weight.min(1) } else { weight * 3 };
             let wanted = only.is_empty() || kind.is_action() || only.contains(&kind);
             // What is asked for by name is never off.
-            let weight = if only.contains(&kind) { weight.max(3) } else { weight };
+            let weight = if only.contains(&kind) { weight.max(9) } else { weight };
             if wanted && !without.contains(&kind) && weight > 0 {
                 weights.push((kind, weight));
             }
@@ -78,9 +78,8 @@ impl Profile {
             node: node(chance),
             pods: chance.between(1, 4),
             features: features(chance),
-            steps: 60 + chance.below(6) * 60,
-            calm: 2 << chance.below(5),
-            hurry: chance.once_in(1, 2),
+            steps: 100 << chance.below(4),
+            calm: 4 << chance.below(5),
         }
     }
 
@@ -88,6 +87,22 @@ impl Profile {
     pub fn weight(&self, kind: Kind) -> u64 {
         self.weights.iter().find(|(k, _)| *k == kind).map_or(0, |(_, weight)| *weight)
     }
+}
+
+/// It ends whatever is under way.
+fn stops_everything(kind: Kind) -> bool {
+    matches!(
+        kind,
+        Kind::AnswerAfterCrash
+            | Kind::Crash
+            | Kind::CrashInside
+            | Kind::CrashLoop
+            | Kind::Reboot
+            | Kind::DiskFull
+            | Kind::Gates
+            | Kind::ImageMissing
+            | Kind::ForceDelete
+    )
 }
 
 fn node(chance: &mut dyn Chance) -> NodeSpec {
@@ -123,7 +138,7 @@ impl fmt::Display for Profile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} pods, {} steps, one intervention in {}", self.pods, self.steps, self.calm)?;
         for (word, often) in [("frequent", true), ("rare", false)] {
-            let mut names = self.weights.iter().filter(|(_, weight)| (*weight > 2) == often).map(|(k, _)| k.name());
+            let mut names = self.weights.iter().filter(|(_, weight)| (*weight > 3) == often).map(|(k, _)| k.name());
             if let Some(first) = names.next() {
                 write!(f, "; {word}: {first}")?;
                 names.try_for_each(|name| write!(f, " {name}"))?;

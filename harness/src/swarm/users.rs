@@ -110,7 +110,7 @@ fn create(chance: &mut dyn Chance, profile: &Profile, server: &Server) -> Vec<Ve
     let mut verbs = Vec::new();
     for (kind, object) in manifest::objects_of(&pod) {
         let later = profile.weight(Kind::ObjectMissing);
-        if !chance.once_in(later, 9) && !exists(server, kind, &object) {
+        if !chance.once_in(later, 24) && !exists(server, kind, &object) {
             verbs.push(Verb::Create(manifest::object(kind, &object, "first")));
         }
     }
