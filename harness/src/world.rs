@@ -19,6 +19,7 @@ mod process;
 mod rules;
 mod runtime;
 mod server;
+mod usage;
 
 pub use choice::{Choice, Chooser, Earliest, Enabled};
 pub use fault::{CrashPoint, Fault};
@@ -31,7 +32,7 @@ pub use server::{Server, Stirred, Undeliverable};
 use crate::brain::{Brain, NewBrain};
 use crate::log::{FactLog, LogError};
 use crate::record::Record;
-use crate::scenario::{NodeChange, NodeSpec, PodRef};
+use crate::scenario::{NodeChange, NodeSpec, PodRef, Used};
 use agent::Agent;
 use fault::Faults;
 use images::Images;
@@ -90,6 +91,8 @@ pub struct World {
     /// Probes that the agent runs, and what each reported last.
     probes: BTreeMap<process::ProbeKey, Option<bool>>,
     faults: Faults,
+    /// What takes up how many bytes on the host, as far as the story said.
+    usage: BTreeMap<(PodUid, Used), u64>,
     agent: Agent,
     node_name: Name,
     /// What the agent was told last of the node's own facts.
@@ -121,6 +124,7 @@ impl World {
             pending: BTreeMap::from([(Choice::AgentStarts, BEGINNING)]),
             probes: BTreeMap::new(),
             faults: Faults::default(),
+            usage: BTreeMap::new(),
             agent: Agent::new(brain, log),
             node_name: config.node_name.clone(),
             told: config.node.clone(),
@@ -146,6 +150,7 @@ impl World {
             pending: self.pending.clone(),
             probes: self.probes.clone(),
             faults: self.faults.clone(),
+            usage: self.usage.clone(),
             agent: self.agent.fork()?,
             node_name: self.node_name.clone(),
             told: self.told.clone(),
@@ -210,8 +215,13 @@ impl World {
                 Choice::ObjectReported(object) => {
                     self.server.watcher_of(object).is_some_and(|pod| self.is_held(Operation::Watch, pod, ""))
                 }
+                // A pod's condition is news only where the pod is known.
+                Choice::GateReported { pod, .. } => {
+                    self.server.is_on_the_way(*pod) || self.is_held(Operation::Watch, *pod, "")
+                }
                 Choice::ProcessEnds { .. }
                 | Choice::GraceOver { .. }
+                | Choice::UsageMeasured { .. }
                 | Choice::Effect(_)
                 | Choice::Answer(_)
                 | Choice::ExitNoticed { .. }
@@ -289,6 +299,8 @@ impl World {
                 | Choice::Deliver { .. }
                 | Choice::SourceListed(_)
                 | Choice::ObjectReported(_)
+                | Choice::GateReported { .. }
+                | Choice::UsageMeasured { .. }
                 | Choice::NodeReported
                 | Choice::Reconnect
                 | Choice::Permitted(_)
@@ -374,6 +386,13 @@ impl World {
                 self.probe_reported(*pod, container, *probe)?
             }
             Choice::Deliver { source, pod, all } => self.deliver(*source, *pod, *all)?,
+            Choice::GateReported { pod, condition } => {
+                let (pod, condition) = (*pod, Name::from(condition.as_str()));
+                if let Some(met) = self.server.tell_gate(pod, &condition) {
+                    self.tell(Fact::ReadinessGate { pod, condition, met })?;
+                }
+            }
+            Choice::UsageMeasured { pod, subject } => self.usage_measured(*pod, subject)?,
             Choice::SourceListed(source) => self.tell(Fact::SourceReady { source: *source })?,
             Choice::ObjectReported(object) => {
                 let fact = self.server.object_fact(object);
@@ -469,6 +488,10 @@ impl World {
         self.name_pods();
         for object in stirred.objects {
             self.pending.entry(Choice::ObjectReported(object)).or_insert(self.now.after(latency::WATCH));
+        }
+        for (pod, condition) in stirred.gates {
+            let reported = Choice::GateReported { pod, condition };
+            self.pending.entry(reported).or_insert(self.now.after(latency::WATCH));
         }
         self.records.push(requested(self.now, user, what, &response));
         match stirred.undeliverable {

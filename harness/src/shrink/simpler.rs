@@ -19,6 +19,9 @@ pub fn simpler(verb: &Verb) -> Vec<Verb> {
         Verb::Ephemeral(pod, patch) => {
             objects(patch).into_iter().map(|patch| Verb::Ephemeral(pod.clone(), patch)).collect()
         }
+        Verb::Status(pod, patch) => {
+            objects(patch).into_iter().map(|patch| Verb::Status(pod.clone(), patch)).collect()
+        }
         Verb::Advance(time) => rounder(*time).into_iter().map(Verb::Advance).collect(),
         // Time that passes is easier to follow than a number of choices.
         Verb::Step(count) => {
@@ -35,6 +38,7 @@ pub fn simpler(verb: &Verb) -> Vec<Verb> {
         Verb::Settle(_)
         | Verb::Exit { .. }
         | Verb::Probe { .. }
+        | Verb::Usage { .. }
         | Verb::Hold(_)
         | Verb::Release(_)
         | Verb::Fail(..)

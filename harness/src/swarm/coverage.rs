@@ -291,6 +291,11 @@ fn reach(fact: &Fact) -> Reach {
         | Fact::SourceReady { .. }
         | Fact::ReadinessGate { .. }
         | Fact::UsageReported { .. }
+        | Fact::MirrorSeen { .. }
+        | Fact::MirrorGone { .. }
+        | Fact::MirrorCreated { .. }
+        | Fact::MirrorDeleted { .. }
+        | Fact::MirrorFailed { .. }
         | Fact::ObserveFailed { .. } => Reach::Nothing,
     }
 }

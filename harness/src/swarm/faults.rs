@@ -3,7 +3,7 @@
 use super::chance::Chance;
 use super::kind::Kind;
 use super::manifest;
-use crate::scenario::{Crash, NodeChange, PodRef, Verb};
+use crate::scenario::{Crash, NodeChange, PodRef, Used, Verb};
 use crate::world::{CrashPoint, Ending, Enabled, Fault, OpKey, OpKind, World};
 use nodefold_core::event::{ErrorClass, ProbeKind};
 use nodefold_core::resources::ResourceName;
@@ -55,6 +55,14 @@ pub fn strike(kind: Kind, chance: &mut dyn Chance, world: &World, enabled: &[Ena
             let kind = [ProbeKind::Startup, ProbeKind::Liveness, ProbeKind::Readiness];
             let kind = chance.pick(&kind).copied().unwrap_or(ProbeKind::Readiness);
             Verb::Probe { pod, container, kind, passes: chance.once_in(1, 2) }
+        }),
+        Kind::Usage => running(chance, world).map(|(pod, container)| {
+            let on_host = world.server().uid(&pod).map(|uid| world.volumes_on_host(uid)).unwrap_or_default();
+            let of = match chance.pick(&on_host) {
+                Some(volume) => Used::Volume(volume.to_string()),
+                None => Used::Container(container),
+            };
+            Verb::Usage { pod, of, bytes: (1 << 20) * chance.between(0, 200) }
         }),
         Kind::WatchDelayed => choice(chance, world, enabled, |label| label.starts_with("delivery of"))
             .map(|choice| Verb::Fault(Fault::Delay { choice, by: some_time(chance) })),

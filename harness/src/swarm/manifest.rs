@@ -138,7 +138,7 @@ pub fn volume(chance: &mut dyn Chance, features: &Features, name: &str) -> Value
     let drawn = if features.sources { chance.below(7) } else { 0 };
     let (field, source) = match drawn {
         0 => ("emptyDir", json!({})),
-        1 => ("emptyDir", json!({"medium": "Memory"})),
+        1 => ("emptyDir", json!({"medium": "Memory", "sizeLimit": "64Mi"})),
         2 => ("secret", json!({"secretName": object})),
         3 => ("configMap", json!({"name": object})),
         4 => ("projected", projected(chance, object)),

@@ -40,7 +40,8 @@ pub fn ask(kind: Kind, chance: &mut dyn Chance, profile: &Profile, server: &Serv
         Kind::Update => with_pod(chance, server, |chance, pod, _| vec![Verb::Update(updated(chance, pod))]),
         Kind::Delete => with_pod(chance, server, |chance, _, name| {
             let grace_seconds = chance.once_in(1, 3).then(|| chance.below(12));
-            vec![Verb::Delete(DeleteTarget { grace_seconds, ..target("Pod", &name) })]
+            let mirror = server.is_file(&name) && chance.once_in(2, 3);
+            vec![Verb::Delete(DeleteTarget { grace_seconds, mirror, ..target("Pod", &name) })]
         }),
         Kind::ForceDelete => with_pod(chance, server, |_, _, name| {
             vec![Verb::Delete(DeleteTarget { force: true, ..target("Pod", &name) })]
@@ -59,6 +60,7 @@ pub fn ask(kind: Kind, chance: &mut dyn Chance, profile: &Profile, server: &Serv
         | Kind::StopIgnored
         | Kind::Exit
         | Kind::Probe
+        | Kind::Usage
         | Kind::WatchDelayed
         | Kind::WatchCoalesced
         | Kind::WatchDisconnected
@@ -92,6 +94,7 @@ fn target(kind: &str, name: &PodRef) -> DeleteTarget {
         name: name.name.clone(),
         grace_seconds: None,
         force: false,
+        mirror: false,
     }
 }
 
