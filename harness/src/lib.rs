@@ -25,6 +25,7 @@ pub mod log;
 pub mod record;
 pub mod run;
 pub mod scenario;
+pub mod shrink;
 pub mod stage;
 pub mod swarm;
 pub mod world;

@@ -90,9 +90,9 @@ pub struct World {
     pending: BTreeMap<Choice, Time>,
     /// Probes that the agent runs, and what each reported last.
     probes: BTreeMap<process::ProbeKey, Option<bool>>,
+    faults: Faults,
     /// What takes up how many bytes on the host, as far as the story said.
     usage: BTreeMap<(PodUid, Used), u64>,
-    faults: Faults,
     agent: Agent,
     node_name: Name,
     /// What the agent was told last of the node's own facts.
@@ -123,8 +123,8 @@ impl World {
             inflight: BTreeMap::new(),
             pending: BTreeMap::from([(Choice::AgentStarts, BEGINNING)]),
             probes: BTreeMap::new(),
-            usage: BTreeMap::new(),
             faults: Faults::default(),
+            usage: BTreeMap::new(),
             agent: Agent::new(brain, log),
             node_name: config.node_name.clone(),
             told: config.node.clone(),
@@ -149,8 +149,8 @@ impl World {
             inflight: self.inflight.clone(),
             pending: self.pending.clone(),
             probes: self.probes.clone(),
-            usage: self.usage.clone(),
             faults: self.faults.clone(),
+            usage: self.usage.clone(),
             agent: self.agent.fork()?,
             node_name: self.node_name.clone(),
             told: self.told.clone(),
@@ -309,8 +309,7 @@ impl World {
             })
             .map(|e| format!("{} (due in {})", self.label(&e.choice), e.due.since(self.now)))
             .collect();
-        if let Some((due, why)) =
-            self.agent.work_due().map(|(shown, why)| (self.faults.world_time(shown), why))
+        if let Some((due, why)) = self.agent.work_due().map(|(shown, why)| (self.faults.world_time(shown), why))
             && due <= horizon
         {
             waiting.push(format!("the node's {why} (due in {})", due.since(self.now)));
@@ -643,8 +642,7 @@ impl World {
 
     /// Processes that run, by their pods' names and their containers', where the name still means that pod.
     pub fn running(&self) -> Vec<(PodRef, String)> {
-        let runs =
-            self.runtime.containers.iter().filter(|(_, c)| matches!(c.state, runtime::State::Running { .. }));
+        let runs = self.runtime.containers.iter().filter(|(_, c)| matches!(c.state, runtime::State::Running { .. }));
         runs.filter_map(|((pod, id), _)| {
             let name = self.server.name(*pod)?;
             (self.server.uid(name) == Some(*pod)).then(|| (name.clone(), id.name.to_string()))

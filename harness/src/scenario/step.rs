@@ -2,9 +2,9 @@
 
 use super::duration;
 use super::expectation::Expectation;
-use super::fault;
 use super::node::NodeChange;
 use super::reader::{Reader, did_you_mean};
+use super::fault;
 use crate::world::{Ending, Failure, Fault, Operation, Scope, TargetKind, probe_name};
 use nodefold_core::event::{ErrorClass, ProbeKind};
 use nodefold_core::time::Nanos;
@@ -243,11 +243,11 @@ impl Verb {
             | Verb::Release(_)
             | Verb::Fail(..)
             | Verb::Probe { .. }
-            | Verb::Usage { .. }
             | Verb::Step(_)
             | Verb::Choose(_)
             | Verb::Fault(_)
             | Verb::Heal
+            | Verb::Usage { .. }
             | Verb::Crash(Crash::Host) => true,
             Verb::Set(change) => change.images.is_some(),
             Verb::Create(_)

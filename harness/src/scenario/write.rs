@@ -37,10 +37,9 @@ fn argument(verb: &Verb) -> Value {
     let patched = |pod: &PodRef, patch: &Value| json!({"pod": short(pod), "patch": patch});
     match verb {
         Verb::Create(object) | Verb::Update(object) => object.clone(),
-        Verb::Dynamic(pod, patch)
-        | Verb::Resize(pod, patch)
-        | Verb::Ephemeral(pod, patch)
-        | Verb::Status(pod, patch) => patched(pod, patch),
+        Verb::Dynamic(pod, patch) | Verb::Resize(pod, patch) | Verb::Ephemeral(pod, patch) | Verb::Status(pod, patch) => {
+            patched(pod, patch)
+        }
         Verb::Delete(target) => delete(target),
         Verb::Advance(time) | Verb::Settle(time) => json!(duration::exact(*time)),
         Verb::Exit { pod, container, ending } => {
@@ -55,11 +54,11 @@ fn argument(verb: &Verb) -> Value {
             json!({"pod": short(pod), "container": container, "kind": probe_name(*kind), "result": result})
         }
         Verb::Usage { pod, of, bytes } => {
-            let (key, name) = match of {
+            let (what, name) = match of {
                 Used::Volume(name) => ("volume", name),
                 Used::Container(name) => ("container", name),
             };
-            json!({"pod": short(pod), key: name, "bytes": bytes})
+            json!({"pod": short(pod), what: name, "bytes": bytes.to_string()})
         }
         Verb::Hold(scope) | Verb::Release(scope) => Value::Object(scope_fields(scope)),
         Verb::Fail(scope, failure) => {

@@ -14,17 +14,8 @@ const STATES: [(&str, &[&str]); 4] = [
     (
         "container",
         &[
-            "Waiting",
-            "Pulling",
-            "Creating",
-            "Created",
-            "Starting",
-            "Running",
-            "Stopping",
-            "Unknown",
-            "Lost",
-            "Discarding",
-            "Exited",
+            "Waiting", "Pulling", "Creating", "Created", "Starting", "Running", "Stopping", "Unknown", "Lost",
+            "Discarding", "Exited",
         ],
     ),
     ("volume", &["Pending", "Mounting", "Mounted", "Failed", "Uncertain", "Unmounting"]),
@@ -201,8 +192,7 @@ impl Coverage {
     /// Pairs reached, and pairs there are.
     pub fn reached(&self) -> (u32, u32) {
         let reached = self.pairs.iter().flatten().map(|events| events.count_ones()).sum();
-        let all =
-            STATES.iter().zip(EVENTS).map(|((_, states), events)| states.len() * events.len()).sum::<usize>();
+        let all = STATES.iter().zip(EVENTS).map(|((_, states), events)| states.len() * events.len()).sum::<usize>();
         (reached, all as u32)
     }
 
@@ -298,14 +288,14 @@ fn reach(fact: &Fact) -> Reach {
         | Fact::StatusWriteFailed { pod, .. }
         | Fact::ReleaseFailed { pod, .. } => Reach::One(*pod, Subject::Pod),
         Fact::Tick
+        | Fact::SourceReady { .. }
+        | Fact::ReadinessGate { .. }
+        | Fact::UsageReported { .. }
         | Fact::MirrorSeen { .. }
         | Fact::MirrorGone { .. }
         | Fact::MirrorCreated { .. }
         | Fact::MirrorDeleted { .. }
         | Fact::MirrorFailed { .. }
-        | Fact::SourceReady { .. }
-        | Fact::ReadinessGate { .. }
-        | Fact::UsageReported { .. }
         | Fact::ObserveFailed { .. } => Reach::Nothing,
     }
 }

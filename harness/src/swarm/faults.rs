@@ -3,8 +3,8 @@
 use super::chance::Chance;
 use super::kind::Kind;
 use super::manifest;
-use crate::scenario::{Crash, NodeChange, PodRef, Verb};
-use crate::world::{CrashPoint, Enabled, Ending, Fault, OpKey, OpKind, World};
+use crate::scenario::{Crash, NodeChange, PodRef, Used, Verb};
+use crate::world::{CrashPoint, Ending, Enabled, Fault, OpKey, OpKind, World};
 use nodefold_core::event::{ErrorClass, ProbeKind};
 use nodefold_core::resources::ResourceName;
 use nodefold_core::time::Nanos;
@@ -56,6 +56,14 @@ pub fn strike(kind: Kind, chance: &mut dyn Chance, world: &World, enabled: &[Ena
             let kind = chance.pick(&kind).copied().unwrap_or(ProbeKind::Readiness);
             Verb::Probe { pod, container, kind, passes: chance.once_in(1, 2) }
         }),
+        Kind::Usage => running(chance, world).map(|(pod, container)| {
+            let on_host = world.server().uid(&pod).map(|uid| world.volumes_on_host(uid)).unwrap_or_default();
+            let of = match chance.pick(&on_host) {
+                Some(volume) => Used::Volume(volume.to_string()),
+                None => Used::Container(container),
+            };
+            Verb::Usage { pod, of, bytes: (1 << 20) * chance.between(0, 200) }
+        }),
         Kind::WatchDelayed => choice(chance, world, enabled, |label| label.starts_with("delivery of"))
             .map(|choice| Verb::Fault(Fault::Delay { choice, by: some_time(chance) })),
         Kind::WatchCoalesced => {
@@ -75,19 +83,20 @@ pub fn strike(kind: Kind, chance: &mut dyn Chance, world: &World, enabled: &[Ena
             let present = manifest::images().into_iter().filter(|_| chance.once_in(1, 2)).collect();
             Some(Verb::Set(NodeChange { images: Some(present), ..NodeChange::default() }))
         }
-        Kind::ListPartial => operation(chance, world, |key, _| key.kind == OpKind::ObserveRuntime)
-            .map(|operation| Verb::Fault(Fault::Partial { operation, leaves_out: chance.below(1 << 16) })),
+        Kind::ListPartial => operation(chance, world, |key, _| key.kind == OpKind::ObserveRuntime).map(
+            |operation| Verb::Fault(Fault::Partial { operation, leaves_out: chance.below(1 << 16) }),
+        ),
         Kind::ListFailed => {
             let looks = |kind| matches!(kind, OpKind::ObserveMounts | OpKind::ObserveRuntime);
             fail(chance, ErrorClass::Transient, false, &looks)
         }
-        Kind::SandboxDies => running(chance, world)
-            .map(|(pod, _)| Verb::Fault(Fault::SandboxDies { pod, with_containers: chance.once_in(2, 3) })),
+        Kind::SandboxDies => running(chance, world).map(|(pod, _)| {
+            Verb::Fault(Fault::SandboxDies { pod, with_containers: chance.once_in(2, 3) })
+        }),
         Kind::Crash => Some(Verb::Crash(Crash::Agent)),
         Kind::CrashInside | Kind::CrashLoop => {
             // Soon after a start, or wherever the agent is.
-            (kind == Kind::CrashInside || world.is_recovering())
-                .then(|| Verb::Fault(Fault::Crash(crash(chance))))
+            (kind == Kind::CrashInside || world.is_recovering()).then(|| Verb::Fault(Fault::Crash(crash(chance))))
         }
         Kind::Reboot => Some(Verb::Crash(Crash::Host)),
         Kind::Capacity => {
@@ -157,8 +166,7 @@ fn operation(
     world: &World,
     wanted: impl Fn(&OpKey, bool) -> bool,
 ) -> Option<String> {
-    let found: Vec<&OpKey> =
-        world.operations().filter(|(key, done)| wanted(key, *done)).map(|(key, _)| key).collect();
+    let found: Vec<&OpKey> = world.operations().filter(|(key, done)| wanted(key, *done)).map(|(key, _)| key).collect();
     chance.pick(&found).map(|key| world.label_of_operation(key))
 }
 

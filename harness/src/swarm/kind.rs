@@ -27,6 +27,8 @@ pub enum Kind {
     Exit,
     /// A probe flips.
     Probe,
+    /// A volume or a container takes up space.
+    Usage,
     /// A watch delivers late.
     WatchDelayed,
     /// A watch delivers several changes as one.
@@ -98,7 +100,7 @@ pub enum Kind {
 }
 
 /// All of them.
-pub const ALL: [Kind; 46] = [
+pub const ALL: [Kind; 47] = [
     Kind::FailFinal,
     Kind::FailTransient,
     Kind::FailUncertain,
@@ -111,6 +113,7 @@ pub const ALL: [Kind; 46] = [
     Kind::StopIgnored,
     Kind::Exit,
     Kind::Probe,
+    Kind::Usage,
     Kind::WatchDelayed,
     Kind::WatchCoalesced,
     Kind::WatchDisconnected,
@@ -163,6 +166,7 @@ impl Kind {
             Kind::StopIgnored => "stop-ignored",
             Kind::Exit => "exit",
             Kind::Probe => "probe",
+            Kind::Usage => "usage",
             Kind::WatchDelayed => "watch-delayed",
             Kind::WatchCoalesced => "watch-coalesced",
             Kind::WatchDisconnected => "watch-disconnected",

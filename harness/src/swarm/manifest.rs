@@ -87,14 +87,14 @@ pub fn container(chance: &mut dyn Chance, features: &Features, name: &str, volum
     if features.resources && chance.once_in(2, 3) {
         container["resources"] = resources(chance);
         if chance.once_in(1, 3) {
-            container["resizePolicy"] =
-                json!([{"resourceName": "memory", "restartPolicy": "RestartContainer"}]);
+            container["resizePolicy"] = json!([{"resourceName": "memory", "restartPolicy": "RestartContainer"}]);
         }
     }
     if features.probes {
         for probe in ["readinessProbe", "livenessProbe", "startupProbe"] {
             if chance.once_in(1, 3) {
-                container[probe] = json!({"tcpSocket": {"port": 80}, "periodSeconds": 1, "initialDelaySeconds": chance.below(4)});
+                container[probe] =
+                    json!({"tcpSocket": {"port": 80}, "periodSeconds": 1, "initialDelaySeconds": chance.below(4)});
             }
         }
     }
@@ -138,7 +138,7 @@ pub fn volume(chance: &mut dyn Chance, features: &Features, name: &str) -> Value
     let drawn = if features.sources { chance.below(7) } else { 0 };
     let (field, source) = match drawn {
         0 => ("emptyDir", json!({})),
-        1 => ("emptyDir", json!({"medium": "Memory"})),
+        1 => ("emptyDir", json!({"medium": "Memory", "sizeLimit": "64Mi"})),
         2 => ("secret", json!({"secretName": object})),
         3 => ("configMap", json!({"name": object})),
         4 => ("projected", projected(chance, object)),

@@ -10,8 +10,8 @@ use crate::brain::Brain;
 use crate::history::History;
 use crate::scenario::Verb;
 use crate::world::{Choice, Enabled};
-use nodefold_core::time::{Nanos, Time};
 use nodefold_core::{Config, Digest, Node};
+use nodefold_core::time::{Nanos, Time};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -42,17 +42,6 @@ impl Default for SwarmOptions {
     }
 }
 
-/// What a seed found.
-#[derive(Clone, Debug)]
-pub struct Found {
-    /// What broke, first things first.
-    pub broken: Vec<Broken>,
-    /// The choice at which it did.
-    pub choice: u64,
-    /// What had happened.
-    pub history: History,
-}
-
 /// How a seed went.
 #[derive(Clone, Debug)]
 pub struct SeedReport {
@@ -66,8 +55,10 @@ pub struct SeedReport {
     pub totals: Totals,
     /// What was reached.
     pub coverage: Coverage,
-    /// What it found, if anything broke.
-    pub found: Option<Found>,
+    /// What happened.
+    pub history: History,
+    /// What broke, first things first; nothing, if all is well.
+    pub broken: Vec<Broken>,
 }
 
 /// Runs one seed from beginning to end.
@@ -104,18 +95,14 @@ pub fn play(seed: u64, chance: &mut dyn Chance, profile: &Profile, options: &Swa
         Digest(0)
     });
     history.flush();
-    let found = (!player.broken.is_empty()).then(|| Found {
-        broken: player.broken.clone(),
-        choice: player.world().steps(),
-        history: history.history,
-    });
     SeedReport {
         seed,
         profile: profile.to_string(),
         digest,
         totals: player.totals,
-        coverage: player.coverage.clone(),
-        found,
+        coverage: player.coverage,
+        history: history.history,
+        broken: player.broken,
     }
 }
 

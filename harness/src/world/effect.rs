@@ -28,8 +28,10 @@ impl World {
             None => None,
         };
         // A rule's uncertain failure was done; a fault says for itself.
-        let fate = fate.or(by_rule
-            .map(|failure| Fate { error: failure.as_error(), done: failure.class == ErrorClass::Uncertain }));
+        let fate = fate.or(by_rule.map(|failure| Fate {
+            error: failure.as_error(),
+            done: failure.class == ErrorClass::Uncertain,
+        }));
         let answer = match fate {
             Some(Fate { error, done }) => {
                 if done {

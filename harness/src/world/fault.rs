@@ -209,9 +209,9 @@ impl World {
             | Choice::ProbeReported { .. }
             | Choice::SourceListed(_)
             | Choice::ObjectReported(_)
-            | Choice::NodeReported
             | Choice::GateReported { .. }
             | Choice::UsageMeasured { .. }
+            | Choice::NodeReported
             | Choice::Reconnect
             | Choice::Permitted(_)
             | Choice::DiskFreed

@@ -226,7 +226,7 @@ impl Server {
         if self.names.insert(uid, name).is_none() {
             self.newly_named.push(uid);
         }
-        if !agent_listens || (!removed && self.sent_mirrors.get(&uid) == Some(&mirror)) {
+        if !agent_listens || self.cut || (!removed && self.sent_mirrors.get(&uid) == Some(&mirror)) {
             return;
         }
         let what = if removed {
@@ -284,42 +284,32 @@ impl Server {
         !std::mem::replace(&mut self.cut, true)
     }
 
-    /// The watch is back: a list shows what changed meanwhile, each pod's newest version only.
+    /// The watch is back: a list shows what changed meanwhile, each object's newest version only. What was lost on its way
+    /// counts as sent, so everything comes again.
     pub fn reconnect(&mut self, at: Time) -> Result<(), Undeliverable> {
         self.cut = false;
-        let listed = self.listed_pods()?;
         let due = at.after(latency::API_LIST);
-        let is_file = |uid: &PodUid| self.files.values().any(|pod| pod.uid == *uid);
-        let gone: Vec<PodUid> = self
-            .sent
-            .keys()
-            .filter(|uid| !is_file(uid) && !listed.iter().any(|pod| pod.uid == **uid))
-            .copied()
-            .collect();
-        for uid in gone {
-            self.sent.remove(&uid);
-            self.on_its_way(uid, due, News::Removed);
-        }
-        for pod in listed {
-            // What was lost on its way counts as sent, so everything comes again.
-            self.sent.insert(pod.uid, pod.clone());
-            self.on_its_way(pod.uid, due, News::Pod(pod));
-        }
+        let pods = self.listed_pods()?;
         let mirrors = self.listed_mirrors();
-        let told = std::mem::take(&mut self.sent_mirrors);
-        for uid in told.into_keys().filter(|uid| !mirrors.iter().any(|mirror| mirror.uid == *uid)) {
-            self.on_its_way(uid, due, News::MirrorGone);
-        }
-        for mirror in mirrors {
-            self.sent_mirrors.insert(mirror.uid, mirror.clone());
-            self.on_its_way(mirror.uid, due, News::Mirror(mirror));
+        let files: BTreeSet<PodUid> = self.files.values().map(|pod| pod.uid).collect();
+        let is_gone = |uid: &&PodUid| !files.contains(uid) && !pods.iter().any(|pod| pod.uid == **uid);
+        let mut news: Vec<(PodUid, News)> =
+            self.sent.keys().filter(is_gone).map(|uid| (*uid, News::Removed)).collect();
+        let is_gone = |uid: &&PodUid| !mirrors.iter().any(|mirror| mirror.uid == **uid);
+        news.extend(self.sent_mirrors.keys().filter(is_gone).map(|uid| (*uid, News::MirrorGone)));
+        news.extend(pods.into_iter().map(|pod| (pod.uid, News::Pod(pod))));
+        news.extend(mirrors.into_iter().map(|mirror| (mirror.uid, News::Mirror(mirror))));
+        for (uid, what) in news {
+            match &what {
+                News::Pod(pod) => drop(self.sent.insert(uid, pod.clone())),
+                News::Removed => drop(self.sent.remove(&uid)),
+                News::Mirror(mirror) => drop(self.sent_mirrors.insert(uid, mirror.clone())),
+                News::MirrorGone => drop(self.sent_mirrors.remove(&uid)),
+            }
+            let change = OnTheWay { due, what, listed: false };
+            self.queues.entry((Source::Api, uid)).or_default().push_back(change);
         }
         Ok(())
-    }
-
-    fn on_its_way(&mut self, uid: PodUid, due: Time, what: News) {
-        let change = OnTheWay { due, what, listed: false };
-        self.queues.entry((Source::Api, uid)).or_default().push_back(change);
     }
 
     /// Changes of a pod that are on their way come this much later. False: there are none.
