@@ -33,7 +33,9 @@ pub struct Source<'a> {
 }
 
 /// Learns the clocks of all files together.
-pub fn learn(sources: &[Source<'_>], assumed_year: Option<i32>, latest_year: i32, notes: &mut Vec<String>) -> Vec<Clock> {
+pub fn learn(sources: &[Source<'_>], assumed_year: Option<i32>, now: Moment, notes: &mut Vec<String>) -> Vec<Clock> {
+    let today = Stamp::at(now, 0);
+    let this_year = today.year.unwrap_or(1970);
     let mut all_years: Vec<(i32, u8)> = sources.iter().flat_map(|s| s.years.iter().copied()).collect();
     for source in sources {
         let dated = |d: &Draft| d.when.or(d.received).and_then(|w| w.year.map(|y| (y, w.month)));
@@ -52,7 +54,8 @@ pub fn learn(sources: &[Source<'_>], assumed_year: Option<i32>, latest_year: i32
         for (month, year) in clock.years.iter_mut().enumerate().skip(1) {
             *year = match assumed_year {
                 Some(year) => year,
-                None => year_of(u8::try_from(month).unwrap_or(1), &own).unwrap_or(latest_year),
+                None => year_of(u8::try_from(month).unwrap_or(1), &own)
+                    .unwrap_or(if month > usize::from(today.month) { this_year - 1 } else { this_year }),
             };
         }
         clocks.push(clock);
@@ -61,7 +64,7 @@ pub fn learn(sources: &[Source<'_>], assumed_year: Option<i32>, latest_year: i32
         && assumed_year.is_none()
         && sources.iter().any(|s| s.drafts.iter().any(|d| d.when.is_some_and(|w| w.year.is_none())))
     {
-        notes.push(format!("no file says which year it is: {latest_year} is assumed"));
+        notes.push(format!("no file says which year it is: the last one is assumed that puts nothing into the future (before {}-{:02}-{:02})", this_year, today.month, today.day));
     }
     for (i, source) in sources.iter().enumerate() {
         clocks[i].lead = lead(source.drafts, &mut clocks[i].has_lead);

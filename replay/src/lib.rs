@@ -7,7 +7,7 @@
 //! use nodefold_replay::{Options, read_texts};
 //!
 //! let log = br#"I0316 04:31:21.080604     202 kubelet.go:2474] "SyncLoop ADD" source="api" pods=["ns/app-1"]"#;
-//! let trace = read_texts([("kubelet.log", &log[..])], &Options { this_year: 2025, ..Options::default() });
+//! let trace = read_texts([("kubelet.log", &log[..])], &Options { year: Some(2025), ..Options::default() });
 //! assert_eq!(trace.pod_count(), 1);
 //! assert_eq!(trace.describe(&trace.entries[0]), "pod added: api");
 //! ```
@@ -19,6 +19,7 @@ mod evidence;
 mod identity;
 mod importer;
 mod input;
+mod judge;
 mod klog;
 mod merge;
 mod mounts;
@@ -32,6 +33,7 @@ mod verb;
 mod wrapper;
 
 pub use evidence::{Name, ObjectSeen, Payload, Skipped, StatusOfContainer, StatusSeen, Witness};
+pub use judge::{Finding, Kind, Note, Report, judge, rfc3339};
 pub use merge::{Imported, Options};
 pub use read::{Progress, ReadError, read_files, read_stream, read_texts};
 pub use stamp::{Moment, SECOND, Stamp};

@@ -25,8 +25,8 @@ pub struct Imported {
 pub struct Options {
     /// The year of stamps that have none.
     pub year: Option<i32>,
-    /// The year to assume where no file tells one.
-    pub this_year: i32,
+    /// Now, for the caller: where no file tells the year, the last one is assumed that puts nothing into the future.
+    pub now: Moment,
 }
 
 /// Merges inputs into a trace.
@@ -37,7 +37,7 @@ pub fn merge(mut inputs: Vec<Imported>, options: &Options) -> Trace {
             .iter()
             .map(|i| Source { drafts: &i.sink.drafts, years: &i.sink.years, zones: &i.sink.zones })
             .collect();
-        clock::learn(&sources, options.year, options.this_year, &mut trace.notes)
+        clock::learn(&sources, options.year, options.now, &mut trace.notes)
     };
     let mut placed = Vec::new();
     for (i, input) in inputs.iter_mut().enumerate() {
@@ -163,10 +163,14 @@ struct Tie {
 fn tie(placed: Vec<Placed>, clocks: &[Clock], trace: &mut Trace) {
     let mut pods = Pods::gather(&placed);
     let mut containers = Containers::gather(&placed);
-    let mut ties: Vec<Tie> = Vec::with_capacity(placed.len());
+    let mut ties: Vec<Option<Tie>> = std::iter::repeat_with(|| None).take(placed.len()).collect();
     let mut volumes = Volumes::default();
     let mut hosts: BTreeMap<Name, u32> = BTreeMap::new();
-    for p in &placed {
+    // Events have whole seconds and come late: they are tied last, to what finer witnesses have told by then.
+    let late = |p: &Placed| p.draft.witness == Witness::Events;
+    let in_turn = (0..placed.len()).filter(|i| !late(&placed[*i]));
+    for i in in_turn.chain((0..placed.len()).filter(|i| late(&placed[*i]))) {
+        let p = &placed[i];
         let (mut pod, mut inferred) = pods.resolve(p);
         if pod.is_none()
             && let Some(id) = &p.draft.container.id
@@ -209,10 +213,11 @@ fn tie(placed: Vec<Placed>, clocks: &[Clock], trace: &mut Trace) {
             None => 0,
         };
         let confidence = if inferred || by_inference { Confidence::Derived } else { Confidence::Seen };
-        ties.push(Tie { pod, container, volume, host, confidence });
+        ties[i] = Some(Tie { pod, container, volume, host, confidence });
     }
     containers.ends(&placed, |file, stamp| clocks[file as usize].stamp(stamp));
     for (p, tie) in placed.into_iter().zip(ties) {
+        let Some(tie) = tie else { continue };
         let is_sandbox = tie.container.is_some_and(|c| containers.lives[c.0 as usize].sandbox);
         trace.entries.push(Entry {
             at: p.at,
@@ -230,6 +235,7 @@ fn tie(placed: Vec<Placed>, clocks: &[Clock], trace: &mut Trace) {
             payload: p.draft.payload,
             confidence: tie.confidence,
             cut: p.draft.cut,
+            artifact: p.draft.volume.artifact,
         });
     }
     let inferred = pods.inferred + containers.inferred;

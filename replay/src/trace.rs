@@ -72,6 +72,8 @@ pub struct Entry {
     pub confidence: Confidence,
     /// The line is cut.
     pub cut: bool,
+    /// The volume's directory had been renamed by a failed removal.
+    pub artifact: bool,
 }
 
 /// A pod's life.

@@ -267,7 +267,15 @@ impl Containers {
         let others = self.by_name.get(&(pod, name.clone())).is_some_and(|l| !l.is_empty());
         let list = self.by_name.entry((pod, name.clone())).or_default();
         let near = |i: &Instance| p.at.since(i.first).abs() < LATE || !i.ended;
+        let events = p.draft.witness == Witness::Events;
+        let nearest = |list: &[Instance], free: fn(&Instance, u16) -> bool| {
+            let fits = list.iter().enumerate().filter(|(_, i)| free(i, who) && p.at.since(i.first).abs() < LATE);
+            fits.min_by_key(|(_, i)| p.at.since(i.first).abs()).map(|(k, _)| k)
+        };
         let chosen = match verb {
+            Verb::ContainerCreated if events => nearest(list, |i, who| i.created_by & who == 0),
+            Verb::ContainerStarted if events => nearest(list, |i, who| i.started_by & who == 0),
+            _ if events => list.iter().rposition(|i| i.first <= p.at.plus(SECOND)),
             Verb::CreateStarted => list.iter().position(|i| i.created_by == 0 && i.started_by == 0 && !i.ended),
             Verb::ContainerCreated => list.iter().position(|i| {
                 i.created_by & who == 0 && i.started_by & who == 0 && near(i) && p.at.since(i.first) < LATE
