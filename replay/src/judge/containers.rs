@@ -139,10 +139,9 @@ fn exits(view: &View<'_>, story: &Story<'_>, report: &mut Report) {
     for c in view.containers(story.pod) {
         let life = view.life(c);
         let name = view.trace.container_name(c);
-        let told = story.entries.iter().copied().find(|i| {
+        let told = view.of_container(c).iter().copied().find(|i| {
             let e = view.entry(*i);
-            e.container == Some(c)
-                && e.verb == Verb::ContainerExited
+            e.verb == Verb::ContainerExited
                 && matches!(e.witness, Witness::Runtime | Witness::RuntimeEvents)
         });
         if let Some(told) = told {

@@ -70,7 +70,7 @@ fn not_in_api(view: &View<'_>, pod: PodIx) -> Option<usize> {
     if view.trace.pod(pod).is_static {
         return None;
     }
-    (0..view.trace.entries.len()).find(|i| api(*i))
+    view.first_object
 }
 
 /// A container that is started for a pod that its source had already taken away.

@@ -46,6 +46,8 @@ fn settle(report: &mut Report) {
         Kind::UnmountFailed => !explained(f, Kind::ReconstructionFailed, &all),
         // Of a pod that was never let start, and one that holds its name, the block says all.
         Kind::StuckTerminating => !explained(f, Kind::StaticReplacementBlocked, &all),
+        // A container that was made too late runs for a pod that is gone: one story.
+        Kind::UnknownPodContainer => !explained(f, Kind::CreatedAfterDelete, &all),
         _ => true,
     });
     report.findings.sort_by(|a, b| (a.at, a.kind, &a.evidence).cmp(&(b.at, b.kind, &b.evidence)));

@@ -96,12 +96,11 @@ fn stops(view: &View<'_>, report: &mut Report) {
             (Verb::RuntimeStop, Payload::Grace(seconds)) => seconds.clamp(&0, &(1 << 30)) * SECOND + SLACK,
             (Verb::StopFailed | Verb::SandboxStopFailed, payload) if timed_out(payload) => {
                 if told.insert(entry.container) {
-                    let again = (0..view.trace.entries.len())
-                        .filter(|k| {
-                            let e = view.entry(*k);
-                            e.verb == entry.verb && e.container == entry.container && timed_out(&e.payload)
-                        })
-                        .collect::<Vec<_>>();
+                    let same = |k: &usize| view.entry(*k).verb == entry.verb && timed_out(&view.entry(*k).payload);
+                    let again: Vec<usize> = match entry.container {
+                        Some(c) => view.of_container(c).iter().copied().filter(same).collect(),
+                        None => (i..view.trace.entries.len()).filter(|k| view.entry(*k).container.is_none() && same(k)).collect(),
+                    };
                     let what = entry.container.map_or_else(|| "a container".to_owned(), |c| view.trace.container_name(c));
                     let text = format!("the stop of {what} timed out {} times", again.len());
                     let evidence = [i, again.last().copied().unwrap_or(i)];
@@ -115,9 +114,10 @@ fn stops(view: &View<'_>, report: &mut Report) {
             _ => continue,
         };
         let Some(end) = runtime_end else { continue };
-        let answered = view.trace.entries[i..].iter().any(|e| {
-            e.container == entry.container
-                && matches!(
+        let own = entry.container.map(|c| view.of_container(c)).unwrap_or_default();
+        let answered = own.iter().filter(|k| **k > i).any(|k| {
+            let e = view.entry(*k);
+            matches!(
                     e.verb,
                     Verb::SandboxStopped
                         | Verb::SandboxDead

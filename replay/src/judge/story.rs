@@ -16,6 +16,12 @@ pub struct View<'a> {
     /// The trace.
     pub trace: &'a Trace,
     by_pod: BTreeMap<PodIx, Vec<usize>>,
+    by_container: BTreeMap<ContainerIx, Vec<usize>>,
+    of_pod: BTreeMap<PodIx, Vec<ContainerIx>>,
+    gaps: Vec<Moment>,
+    sees_pleg: bool,
+    /// The first object of the API, if there is one.
+    pub first_object: Option<usize>,
     lives: Vec<Life>,
     /// The last moment in view.
     pub end: Moment,
@@ -54,6 +60,7 @@ impl<'a> View<'a> {
     /// Prepares a trace.
     pub fn new(trace: &'a Trace) -> View<'a> {
         let mut by_pod: BTreeMap<PodIx, Vec<usize>> = BTreeMap::new();
+        let mut by_container: BTreeMap<ContainerIx, Vec<usize>> = BTreeMap::new();
         let mut lives = vec![Life::default(); trace.containers.len()];
         let mut end = Moment(i64::MIN);
         for (i, entry) in trace.entries.iter().enumerate() {
@@ -63,19 +70,31 @@ impl<'a> View<'a> {
             if !entry.untimed {
                 end = end.max(entry.at);
             }
-            if let Some(c) = entry.container
-                && !entry.untimed
-            {
-                lives[c.0 as usize].take(entry, i);
+            if let Some(c) = entry.container {
+                by_container.entry(c).or_default().push(i);
+                if !entry.untimed {
+                    lives[c.0 as usize].take(entry, i);
+                }
             }
         }
+        let mut of_pod: BTreeMap<PodIx, Vec<ContainerIx>> = BTreeMap::new();
+        for (i, c) in trace.containers.iter().enumerate() {
+            if let (Some(pod), false) = (c.pod, c.sandbox) {
+                of_pod.entry(pod).or_default().push(ContainerIx(u32::try_from(i).unwrap_or(u32::MAX)));
+            }
+        }
+        let gaps = trace.entries.iter().filter(|e| e.verb == Verb::Gap).map(|e| e.at).collect();
+        let tells = [Verb::ContainerRunning, Verb::ContainerDead, Verb::SandboxDead];
+        let sees_pleg = trace.verbosity >= 2
+            && trace.entries.iter().any(|e| e.witness == Witness::Kubelet && tells.contains(&e.verb));
+        let first_object = trace.entries.iter().position(|e| e.witness == Witness::Api);
         for (life, container) in lives.iter_mut().zip(&trace.containers) {
             if let Some(at) = container.finished_at {
                 life.ended = Some((at, life.ended.and_then(|(_, i)| i)));
                 life.ended_coarse = container.finished_coarse;
             }
         }
-        View { trace, by_pod, lives, end }
+        View { trace, by_pod, by_container, of_pod, gaps, sees_pleg, first_object, lives, end }
     }
 
     /// Every pod's story.
@@ -100,10 +119,12 @@ impl<'a> View<'a> {
 
     /// The containers of a pod, sandboxes aside.
     pub fn containers(&self, pod: PodIx) -> impl Iterator<Item = ContainerIx> + '_ {
-        let of = move |(i, c): (usize, &crate::trace::ContainerLife)| {
-            (c.pod == Some(pod) && !c.sandbox).then(|| ContainerIx(u32::try_from(i).unwrap_or(u32::MAX)))
-        };
-        self.trace.containers.iter().enumerate().filter_map(of)
+        self.of_pod.get(&pod).into_iter().flatten().copied()
+    }
+
+    /// A container's entries.
+    pub fn of_container(&self, c: ContainerIx) -> &[usize] {
+        self.by_container.get(&c).map_or(&[], Vec::as_slice)
     }
 
     /// Whether a container mounts a volume; `None`: nothing tells.
@@ -123,17 +144,13 @@ impl<'a> View<'a> {
     pub fn covered(&self, from: Moment, to: Moment) -> bool {
         let runs: Vec<_> = self.trace.runs.iter().filter(|r| r.first <= to && r.last >= from).collect();
         let one = runs.len() == 1 && runs[0].first <= from;
-        let gap = self.trace.entries.iter().any(|e| e.verb == Verb::Gap && e.at >= from && e.at <= to);
+        let gap = self.gaps.iter().any(|g| *g >= from && *g <= to);
         one && !gap
     }
 
     /// Whether the kubelet's view of the runtime is in the log at all (V2).
     pub fn sees_pleg(&self) -> bool {
-        self.trace.verbosity >= 2
-            && self.trace.entries.iter().any(|e| {
-                e.witness == Witness::Kubelet
-                    && matches!(e.verb, Verb::ContainerRunning | Verb::ContainerDead | Verb::SandboxDead)
-            })
+        self.sees_pleg
     }
 
     /// A finding of a pod by entries.
