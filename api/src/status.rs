@@ -1,12 +1,12 @@
 //! The node's write on `pods/status`: the status as a whole, except what the API server keeps.
 
-use crate::Api;
 use crate::response::{Response, Status};
 use crate::store::Key;
 use crate::validate::Errors;
 use crate::view::{
     at, condition_is_true, is_terminal, list, name, named, observed_generation, spec_list, text,
 };
+use crate::{Api, Body};
 use nodefold_core::ids::PodUid;
 use serde_json::{Value, json};
 
@@ -51,6 +51,19 @@ pub(crate) fn write(api: &mut Api, key: &Key, uid: PodUid, status: &Value) -> Re
     Ok(Response::Ok { object: api.store.put(key.clone(), object, holds), created: false })
 }
 
+/// A client's change of a pod's status: of the stored one whatever the change does not name stays, as on any other
+/// subresource, and the rest of the pod is not its business.
+pub(crate) fn change(api: &mut Api, key: &Key, body: &Body) -> Result<Response, Status> {
+    let Some(entry) = api.store.get(key) else { return Err(Status::not_found("Pod", &key.name)) };
+    let old = &entry.object;
+    let Some(uid) = PodUid::parse_uuid(text(at(old, "metadata"), "uid")) else {
+        return Err(Status::bad_request("the stored pod has no UID"));
+    };
+    let new = crate::update::changed(old, body)?;
+    let status = at(&new, "status").clone();
+    write(api, key, uid, &status)
+}
+
 /// What a write that doesn't state it leaves as it is: the QoS class, and which generation was observed.
 fn keep_fields(old: &Value, new: &mut Value) {
     if text(new, "qosClass").is_empty() {
@@ -87,9 +100,10 @@ fn immutable(old: &Value, new: &Value, errors: &mut Errors) {
 /// Deferred) it is still allocated and restarts like any other.
 fn terminated_stay(old: &Value, status: &Value, removal_seen: impl Fn(&str) -> bool, errors: &mut Errors) {
     let spec = at(old, "spec");
-    for (i, new) in list(status, "containerStatuses").iter().enumerate() {
+    // The index told is the stored list's, as upstream.
+    for (i, before) in list(at(old, "status"), "containerStatuses").iter().enumerate() {
         let ended = |status: &Value| at(at(status, "state"), "terminated").is_object();
-        let Some(before) = named(list(at(old, "status"), "containerStatuses"), name(new)) else { continue };
+        let Some(new) = named(list(status, "containerStatuses"), name(before)) else { continue };
         if !ended(before) || ended(new) {
             continue;
         }

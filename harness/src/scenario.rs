@@ -11,7 +11,7 @@ mod step;
 pub use expectation::{Check, Expectation, ExpectedCause};
 pub use node::{NodeChange, NodeSpec};
 pub use pattern::{CommandPattern, VERBS};
-pub use step::{Crash, DeleteTarget, PodRef, Step, Verb};
+pub use step::{Crash, DeleteTarget, PodRef, Step, Used, Verb};
 
 use nodefold_k8s::InputError;
 use reader::Reader;

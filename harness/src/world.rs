@@ -16,29 +16,32 @@ mod process;
 mod rules;
 mod runtime;
 mod server;
+mod usage;
 
 pub use choice::{Choice, Chooser, Earliest, Enabled};
 pub use inflight::{OpKey, OpKind};
 pub use rules::{Failure, Operation, Rules, Scope, TargetKind};
 pub use runtime::Ending;
+pub use server::{Server, Stirred, Undeliverable};
 
+use crate::brain::{Brain, NewBrain};
 use crate::log::{FactLog, LogError};
 use crate::record::Record;
-use crate::scenario::{NodeChange, NodeSpec, PodRef};
+use crate::scenario::{NodeChange, NodeSpec, PodRef, Used};
 use agent::Agent;
 use images::Images;
 use inflight::{InFlight, Phase};
 use mounts::MountTable;
 use nodefold_api::{ApiEvent, Request, Response};
+use nodefold_core::Config;
+use nodefold_core::Digest;
 use nodefold_core::config::NodeFacts;
 use nodefold_core::event::{Event, Fact};
 use nodefold_core::ids::{ContainerId, Name, PodUid, Source};
 use nodefold_core::spec::Pod;
 use nodefold_core::time::{Nanos, Time};
-use nodefold_core::{Digest, Node};
 use runtime::Runtime;
 use serde_json::Value;
-use server::{Server, Undeliverable};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -57,6 +60,9 @@ pub enum WorldError {
     /// The API accepted a pod that the node's boundary can't read.
     #[error("the API accepted a pod that the node can't be given: {0}")]
     Undeliverable(String),
+    /// A real host can't do what a stage needs.
+    #[error("{0}")]
+    Host(String),
 }
 
 impl From<Undeliverable> for WorldError {
@@ -78,7 +84,12 @@ pub struct World {
     pending: BTreeMap<Choice, Time>,
     /// Probes that the agent runs, and what each reported last.
     probes: BTreeMap<process::ProbeKey, Option<bool>>,
+    /// What takes up how many bytes on the host, as far as the story said.
+    usage: BTreeMap<(PodUid, Used), u64>,
     agent: Agent,
+    node_name: Name,
+    /// What the agent was told last of the node's own facts.
+    told: NodeFacts,
     facts: NodeFacts,
     boots: u32,
     steps: u64,
@@ -89,10 +100,10 @@ pub struct World {
 
 impl World {
     /// A world at its beginning. The agent is about to start.
-    pub fn new(node: Node, spec: &NodeSpec, log: Box<dyn FactLog>) -> World {
+    pub fn new(config: &Config, brain: NewBrain, spec: &NodeSpec, log: Box<dyn FactLog>) -> World {
         let mut images = Images::default();
         images.set(spec.images.clone());
-        let server = Server::new(node.config().node_name.clone(), spec.facts.gates);
+        let server = Server::new(config.node_name.clone(), spec.facts.gates);
         World {
             now: BEGINNING,
             server,
@@ -103,7 +114,10 @@ impl World {
             inflight: BTreeMap::new(),
             pending: BTreeMap::from([(Choice::AgentStarts, BEGINNING)]),
             probes: BTreeMap::new(),
-            agent: Agent::new(node, log),
+            usage: BTreeMap::new(),
+            agent: Agent::new(brain, log),
+            node_name: config.node_name.clone(),
+            told: config.node.clone(),
             facts: spec.facts.clone(),
             boots: 0,
             steps: 0,
@@ -112,14 +126,38 @@ impl World {
         }
     }
 
+    /// The same world once more, to go on apart from this one. Refused if its log can't be had twice.
+    pub fn fork(&self) -> Result<World, WorldError> {
+        Ok(World {
+            now: self.now,
+            server: self.server.clone(),
+            runtime: self.runtime.clone(),
+            mounts: self.mounts.clone(),
+            images: self.images.clone(),
+            rules: self.rules.clone(),
+            inflight: self.inflight.clone(),
+            pending: self.pending.clone(),
+            probes: self.probes.clone(),
+            usage: self.usage.clone(),
+            agent: self.agent.fork()?,
+            node_name: self.node_name.clone(),
+            told: self.told.clone(),
+            facts: self.facts.clone(),
+            boots: self.boots,
+            steps: self.steps,
+            steps_at_this_moment: self.steps_at_this_moment,
+            records: self.records.clone(),
+        })
+    }
+
     /// The time.
     pub fn now(&self) -> Time {
         self.now
     }
 
-    /// The node, as its log has it.
-    pub fn node(&self) -> &Node {
-        self.agent.node()
+    /// What decides, as its log has it.
+    pub fn brain(&self) -> &dyn Brain {
+        self.agent.brain()
     }
 
     /// The node's digest.
@@ -157,8 +195,13 @@ impl World {
                 Choice::ObjectReported(object) => {
                     self.server.watcher_of(object).is_some_and(|pod| self.is_held(Operation::Watch, pod, ""))
                 }
+                // A pod's condition is news only where the pod is known.
+                Choice::GateReported { pod, .. } => {
+                    self.server.is_on_the_way(*pod) || self.is_held(Operation::Watch, *pod, "")
+                }
                 Choice::ProcessEnds { .. }
                 | Choice::GraceOver { .. }
+                | Choice::UsageMeasured { .. }
                 | Choice::Effect(_)
                 | Choice::Answer(_)
                 | Choice::ExitNoticed { .. }
@@ -213,6 +256,8 @@ impl World {
                 | Choice::Deliver { .. }
                 | Choice::SourceListed(_)
                 | Choice::ObjectReported(_)
+                | Choice::GateReported { .. }
+                | Choice::UsageMeasured { .. }
                 | Choice::NodeReported
                 | Choice::AgentStarts => true,
             })
@@ -221,7 +266,7 @@ impl World {
         if let Some((due, why)) = self.agent.work_due()
             && due <= horizon
         {
-            waiting.push(format!("the node's {why:?} (due in {})", due.since(self.now)));
+            waiting.push(format!("the node's {why} (due in {})", due.since(self.now)));
         }
         waiting
     }
@@ -291,16 +336,29 @@ impl World {
                 self.probe_reported(*pod, container, *probe)?
             }
             Choice::Deliver { source, pod, all } => self.deliver(*source, *pod, *all)?,
+            Choice::GateReported { pod, condition } => {
+                let (pod, condition) = (*pod, Name::from(condition.as_str()));
+                if let Some(met) = self.server.tell_gate(pod, &condition) {
+                    self.tell(Fact::ReadinessGate { pod, condition, met })?;
+                }
+            }
+            Choice::UsageMeasured { pod, subject } => self.usage_measured(*pod, subject)?,
             Choice::SourceListed(source) => self.tell(Fact::SourceReady { source: *source })?,
             Choice::ObjectReported(object) => {
                 let fact = self.server.object_fact(object);
                 self.tell(fact)?;
             }
-            Choice::NodeReported => self.tell(Fact::NodeChanged(self.facts.clone()))?,
+            Choice::NodeReported => self.tell_node_facts()?,
             Choice::Tick => self.tick(chosen.due)?,
             Choice::AgentStarts => self.agent_starts()?,
         }
         Ok(())
+    }
+
+    /// The agent hears of the node's own facts.
+    fn tell_node_facts(&mut self) -> Result<(), WorldError> {
+        self.told = self.facts.clone();
+        self.tell(Fact::NodeChanged(self.facts.clone()))
     }
 
     /// The node's deadline came. A deadline that a `Tick` leaves in the past would tick for ever (L4).
@@ -352,6 +410,10 @@ impl World {
         self.name_pods();
         for object in stirred.objects {
             self.pending.entry(Choice::ObjectReported(object)).or_insert(self.now.after(latency::WATCH));
+        }
+        for (pod, condition) in stirred.gates {
+            let reported = Choice::GateReported { pod, condition };
+            self.pending.entry(reported).or_insert(self.now.after(latency::WATCH));
         }
         self.records.push(requested(self.now, user, what, &response));
         match stirred.undeliverable {
@@ -483,15 +545,6 @@ impl World {
         containers.chain(sandboxes).chain(volumes).collect()
     }
 
-    /// The status that people see of a pod: what is published, or what a static pod's mirror would show.
-    pub fn published_status(&self, name: &PodRef) -> Option<Value> {
-        if self.server.is_file(name) {
-            let uid = self.server.uid(name)?;
-            return self.agent.node().status(uid).map(|status| nodefold_k8s::status_to_json(&status, uid));
-        }
-        self.server.pod(name).map(|pod| pod["status"].clone())
-    }
-
     /// Ends cleanly.
     pub fn close(&mut self) -> Result<(), WorldError> {
         Ok(self.agent.close()?)
@@ -556,6 +609,12 @@ impl World {
             Choice::ObjectReported(object) => {
                 format!("delivery of {:?} {}/{}", object.kind, object.namespace, object.name)
             }
+            Choice::GateReported { pod: uid, condition } => {
+                format!("delivery of condition {condition} of {}", pod(uid))
+            }
+            Choice::UsageMeasured { pod: uid, subject } => {
+                format!("measurement of {subject} of {}", pod(uid))
+            }
             Choice::NodeReported => "delivery of the node's change".into(),
             Choice::Tick => "the node's next deadline".into(),
             Choice::AgentStarts => "the agent's start".into(),
@@ -563,7 +622,8 @@ impl World {
     }
 }
 
-fn requested(at: Time, user: &str, what: String, response: &Response) -> Record {
+/// The record of a request and its answer.
+pub fn requested(at: Time, user: &str, what: String, response: &Response) -> Record {
     let (accepted, message, causes, object) = match response {
         Response::Ok { object, .. } => (true, String::new(), Value::Array(Vec::new()), object.clone()),
         Response::Rejected(status) => (false, status.message.clone(), causes(status), Arc::new(Value::Null)),

@@ -51,6 +51,8 @@ pub struct Moment {
 /// The story so far.
 pub struct Story<'o> {
     observer: &'o mut dyn Observer,
+    /// When it began.
+    began: Time,
     oracles: Oracles,
     names: BTreeMap<PodUid, PodRef>,
     commands: Vec<Given>,
@@ -67,9 +69,10 @@ pub struct Story<'o> {
 
 impl<'o> Story<'o> {
     /// A story that has not begun.
-    pub fn new(observer: &'o mut dyn Observer, config: &Config) -> Story<'o> {
+    pub fn new(observer: &'o mut dyn Observer, config: &Config, began: Time) -> Story<'o> {
         Story {
             observer,
+            began,
             oracles: Oracles::new(config),
             names: BTreeMap::new(),
             commands: Vec::new(),
@@ -185,6 +188,12 @@ impl<'o> Story<'o> {
             Some(name) => format!("since mark {name}"),
             None => "since the beginning".into(),
         }
+    }
+
+    /// A moment as people read it: seconds since the story began.
+    pub fn clock(&self, at: Time) -> String {
+        let since = at.since(self.began).0 / 1_000_000;
+        format!("{}.{:03}s", since / 1000, since % 1000)
     }
 
     /// Commands since the last mark.

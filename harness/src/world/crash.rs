@@ -6,7 +6,6 @@ use super::inflight::Phase;
 use super::{World, WorldError, latency};
 use crate::record::Record;
 use nodefold_core::codec;
-use nodefold_core::event::Fact;
 use nodefold_core::ids::Source;
 
 impl World {
@@ -43,6 +42,8 @@ impl World {
             | Choice::Deliver { .. }
             | Choice::SourceListed(_)
             | Choice::ObjectReported(_)
+            | Choice::GateReported { .. }
+            | Choice::UsageMeasured { .. }
             | Choice::NodeReported
             | Choice::Tick
             | Choice::AgentStarts => false,
@@ -70,13 +71,18 @@ impl World {
             self.broken("D1", what);
         }
         self.tell(started)?;
-        if self.facts != self.agent.node().config().node {
-            self.tell(Fact::NodeChanged(self.facts.clone()))?;
+        if self.facts != self.told {
+            self.tell_node_facts()?;
         }
         for source in [Source::File, Source::Api] {
             let listed = self.server.list(self.now, source)?;
             self.pending.insert(Choice::SourceListed(source), listed);
         }
+        for (pod, condition) in self.server.list_gates() {
+            let reported = Choice::GateReported { pod, condition };
+            self.pending.insert(reported, self.now.after(latency::API_LIST));
+        }
+        self.measure_all();
         Ok(())
     }
 }
