@@ -13,9 +13,9 @@ use crate::log::{FactLog, InMemory};
 use crate::record::{Observer, Record};
 use crate::scenario::{Scenario, Step, Verb};
 use crate::stage::{Simulation, Stage};
-use crate::world::{Answers, Chooser, Earliest, World, WorldError};
+use crate::world::{Chooser, Earliest, World, WorldError};
 use expect::Answered;
-use nodefold_core::time::{Nanos, Time};
+use nodefold_core::time::Time;
 use nodefold_core::{Config, Digest};
 use serde::Serialize;
 use story::{Moment, Story};
@@ -29,15 +29,7 @@ pub struct RunOptions {
     pub brain: Option<NewBrain>,
     /// Who picks among the enabled choices; none: whatever is due first.
     pub chooser: Option<Box<dyn Chooser>>,
-    /// Who answers requests to the API; none: the API's own reducer.
-    pub answers: Option<Answers>,
-    /// Invariants are what matters: expectations are not checked, and what can't be done is skipped. When the story is
-    /// over, faults end, and the node must come to rest (L1–L5).
-    pub to_rest: bool,
 }
-
-/// From the end of faults until the node must be at rest: the longest back-off (5 min) four times.
-const UNTIL_QUIET: Nanos = Nanos::secs(1200);
 
 /// How much of everything.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -124,21 +116,14 @@ pub fn run(scenario: &Scenario, options: RunOptions, observer: &mut dyn Observer
         world: World::new(&config, brain, &scenario.node, log),
         chooser: options.chooser.unwrap_or_else(|| Box::new(Earliest)),
     };
-    if let Some(answers) = options.answers {
-        simulation.world.server_mut().answered_by(answers);
-    }
-    play(scenario, &mut simulation, observer, options.to_rest)
+    run_on(scenario, &mut simulation, observer)
 }
 
 /// Runs a scenario from beginning to end on any stage.
 pub fn run_on(scenario: &Scenario, stage: &mut dyn Stage, observer: &mut dyn Observer) -> Outcome {
-    play(scenario, stage, observer, false)
-}
-
-fn play(scenario: &Scenario, stage: &mut dyn Stage, observer: &mut dyn Observer, to_rest: bool) -> Outcome {
     let began = stage.now();
     let story = Story::new(observer, &node_config(scenario), began);
-    let mut run = Run { story, stage, to_rest, last: None, last_step: (0, 1) };
+    let mut run = Run { story, stage, last: None, last_step: (0, 1) };
     let (name, about) = (scenario.name.clone(), scenario.about.clone());
     run.story.tell(Record::ScenarioBegan { name, about, at: began });
     let mut verdict = run.begin();
@@ -148,16 +133,12 @@ fn play(scenario: &Scenario, stage: &mut dyn Stage, observer: &mut dyn Observer,
         }
         verdict = run.step(step);
     }
-    if to_rest && verdict == Verdict::Passed {
-        verdict = run.rest();
-    }
     run.end(verdict)
 }
 
 /// A run under way.
 struct Run<'o> {
     stage: &'o mut dyn Stage,
-    to_rest: bool,
     story: Story<'o>,
     last: Option<Answered>,
     /// The step under way or done last, and its line.
@@ -189,7 +170,7 @@ impl From<Miss> for Trouble {
 impl Run<'_> {
     /// Before the first step, the node comes up: a scenario's requests meet a node that is there.
     fn begin(&mut self) -> Verdict {
-        let came_up = self.settle(Nanos::ZERO);
+        let came_up = self.settle(nodefold_core::time::Nanos::ZERO);
         self.tell_records();
         match came_up {
             Ok(()) if self.story.violations.is_empty() => Verdict::Passed,
@@ -203,9 +184,6 @@ impl Run<'_> {
     fn step(&mut self, step: &Step) -> Verdict {
         let (index, line) = (step.index, step.line);
         self.last_step = (index, line);
-        if self.to_rest && matches!(step.verb, Verb::Expect(_)) {
-            return Verdict::Passed;
-        }
         let (verb, title, at) = (step.verb.name(), step.title.clone(), self.stage.now());
         self.story.tell(Record::StepBegan { index, line, verb, title, at });
         let done = self.perform(step);
@@ -229,44 +207,8 @@ impl Run<'_> {
                 Verdict::InvariantBroken { step: index, line, violations: self.story.violations.clone() }
             }
             Ok(()) => Verdict::Passed,
-            Err(Trouble::Miss(_)) if self.to_rest => Verdict::Passed,
             Err(trouble) => self.verdict_of(trouble, index, line),
         }
-    }
-
-    /// Faults end. Time enough for every back-off to run out, and to see that nothing goes on for ever, passes.
-    fn rest(&mut self) -> Verdict {
-        if let Some(world) = self.stage.simulation() {
-            world.heal();
-        }
-        self.story.heal(self.stage.now());
-        let until = self.stage.now().after(UNTIL_QUIET);
-        let (step, line) = self.last_step;
-        loop {
-            let went_on = self.stage.pass_one(until);
-            self.tell_records();
-            match went_on {
-                Ok(true) if self.story.violations.is_empty() => {}
-                Ok(_) => break,
-                Err(error) => return self.verdict_of(error.into(), step, line),
-            }
-        }
-        if self.story.violations.is_empty()
-            && let Some(world) = self.stage.simulation()
-        {
-            let poked = world.poke(until);
-            self.tell_records();
-            if let Err(error) = poked {
-                return self.verdict_of(error.into(), step, line);
-            }
-        }
-        if self.story.violations.is_empty() {
-            self.story.at_rest(until);
-        }
-        if self.story.violations.is_empty() {
-            return Verdict::Passed;
-        }
-        Verdict::InvariantBroken { step, line, violations: self.story.violations.clone() }
     }
 
     fn verdict_of(&self, trouble: Trouble, step: usize, line: usize) -> Verdict {

@@ -15,8 +15,7 @@ pub use damage::Damage;
 pub use memory::Memory;
 pub use table::ALL;
 
-use crate::brain::NewBrain;
-use crate::log::{FactLog, InMemory};
+use crate::swarm::Driven;
 use crate::world::Answers;
 use brain::Sabotaged;
 use nodefold_core::Config;
@@ -109,29 +108,26 @@ impl Saboteur {
         ALL.iter().copied().flatten()
     }
 
-    /// The production core, sabotaged.
-    pub fn brain(&self, mut config: Config) -> NewBrain {
-        for wrong in self.wrong {
-            if let Wrong::Believes(change) = wrong {
-                change(&mut config);
+    /// The production core and its surroundings, sabotaged.
+    pub fn driven(&'static self) -> Driven {
+        let mut driven = Driven::default();
+        let wrong = self.wrong;
+        driven.brain = Arc::new(move |config| {
+            let mut believed = config.clone();
+            for wrong in wrong {
+                if let Wrong::Believes(change) = wrong {
+                    change(&mut believed);
+                }
+            }
+            Box::new(Sabotaged::new(wrong, Box::new(Node::new(believed))))
+        });
+        for wrong in wrong {
+            if let Wrong::Log(damage) = wrong {
+                driven.log = Arc::new(|| Box::new(damage::Damaged::new(*damage)));
+            } else if let Wrong::Answers(answers) = wrong {
+                driven.answers = *answers;
             }
         }
-        let wrong = self.wrong;
-        Arc::new(move || Box::new(Sabotaged::new(wrong, Box::new(Node::new(config.clone())))))
-    }
-
-    /// Who answers requests to the API, if that is what it sabotages.
-    pub fn answers(&self) -> Option<Answers> {
-        self.wrong.iter().find_map(|wrong| if let Wrong::Answers(answers) = wrong { Some(*answers) } else { None })
-    }
-
-    /// The log in memory, as the saboteur has it.
-    pub fn log(&self) -> Box<dyn FactLog> {
-        let damage =
-            self.wrong.iter().find_map(|wrong| if let Wrong::Log(damage) = wrong { Some(*damage) } else { None });
-        match damage {
-            Some(damage) => Box::new(damage::Damaged::new(damage)),
-            None => Box::<InMemory>::default(),
-        }
+        driven
     }
 }
