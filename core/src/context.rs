@@ -5,7 +5,7 @@
 use crate::anomaly::Anomalies;
 use crate::command::{Action, Cause, Command, Commands, KubernetesEvent, Rule, Subject, Transition};
 use crate::config::Config;
-use crate::ids::{Epoch, EventSeq, Name, ObjectRef, OpId, PodUid};
+use crate::ids::{Epoch, EventSeq, Name, ObjectRef, OpId, PodUid, Word};
 use crate::node::ObjectRecord;
 use crate::time::Time;
 use alloc::collections::BTreeMap;
@@ -140,7 +140,14 @@ impl Context<'_> {
     }
 
     /// Records a Kubernetes Event.
-    pub fn tell(&mut self, pod: PodUid, warning: bool, reason: &str, message: Name, container: Option<Name>) {
+    pub fn tell(
+        &mut self,
+        pod: PodUid,
+        warning: bool,
+        reason: &'static str,
+        message: Word,
+        container: Option<Name>,
+    ) {
         let event = KubernetesEvent { warning, reason: reason.into(), message, container };
         self.command(pod, Rule::Told, Action::RecordEvent(event));
     }
@@ -151,6 +158,11 @@ impl Context<'_> {
             self.out.transitions.push(Transition { pod, subject, from: from.into(), to: to.into() });
         }
     }
+}
+
+/// What is told to people.
+pub fn sentence(parts: core::fmt::Arguments<'_>) -> Word {
+    alloc::fmt::format(parts).into()
 }
 
 /// Text into a `Name`.

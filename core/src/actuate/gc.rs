@@ -53,6 +53,7 @@ fn forget_removed(pod: &mut PodState, surplus: &[usize]) {
         c.removed.is_some() && nothing_left && (c.last.is_none() || surplus.contains(&i))
     };
     let mut floor = pod.incarnation_floor;
+    let before = pod.containers.len();
     let mut i = 0;
     pod.containers.retain(|c| {
         let gone = over(i, c);
@@ -63,4 +64,7 @@ fn forget_removed(pod: &mut PodState, surplus: &[usize]) {
         !gone
     });
     pod.incarnation_floor = floor;
+    if pod.containers.len() < before {
+        pod.changed();
+    }
 }

@@ -5,6 +5,7 @@ use crate::command::{Action, Rule};
 use crate::context::{Context, Why};
 use crate::resources::{ResourceList, ResourceName, Resources};
 use crate::state::{ContainerKind, ContainerState, InstancePhase, PodState};
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 /// Cpu requests up to this many millicores all mean the least shares there are (case 81).
@@ -136,7 +137,7 @@ fn resize_container(pod: &mut PodState, i: usize, ctx: &mut Context<'_>) {
     }
     let action = Action::ResizeContainer { container: id, resources: resources.clone() };
     let op = ctx.command(uid, Rule::ResizeInPlace, action);
-    instance.resizing = Some((op, resources));
+    instance.resizing = Some(Box::new((op, resources)));
 }
 
 fn resize_pod(pod: &mut PodState, resources: Resources, ctx: &mut Context<'_>) {
@@ -160,6 +161,7 @@ fn adopt_equivalents(pod: &mut PodState) {
             instance.resources = resources;
         }
     }
+    pod.changed();
 }
 
 /// Allocated and actuated agree: nothing is in progress any more, and this is told.
@@ -173,5 +175,6 @@ fn finish(pod: &mut PodState, ctx: &mut Context<'_>) {
         return;
     }
     pod.in_progress = None;
+    pod.changed();
     ctx.tell(pod.pod.uid, false, "ResizeCompleted", "Pod resize completed".into(), None);
 }

@@ -15,6 +15,7 @@ pub(super) fn renew(pod: &mut PodState, attempt: u32, ctx: &mut Context<'_>) {
             return;
         }
         let former = pod.sandbox.take();
+        pod.changed();
         if former.is_some() {
             ctx.tell(
                 pod.pod.uid,
@@ -30,8 +31,7 @@ pub(super) fn renew(pod: &mut PodState, attempt: u32, ctx: &mut Context<'_>) {
     if !pod.initialized && !start::creation_volumes_ready(pod) {
         return;
     }
-    let retry = pod.sandbox_retry.clone();
-    if !ctx.retry_due(&retry, Why::SandboxRetry) {
+    if !ctx.retry_due(&pod.sandbox_retry, Why::SandboxRetry) {
         return;
     }
     let Some(allocated) = &pod.allocated else { return };
@@ -51,7 +51,7 @@ pub(super) fn renew(pod: &mut PodState, attempt: u32, ctx: &mut Context<'_>) {
 pub(super) fn stop_all(pod: &mut PodState, ctx: &mut Context<'_>) -> bool {
     let retry = pod.sandbox_retry.clone();
     let uid = pod.pod.uid;
-    let mut all_down = true;
+    let (mut all_down, mut stopping) = (true, false);
     for sandbox in pod.sandbox.iter_mut().chain(pod.old_sandboxes.iter_mut()) {
         if terminate::is_down(&sandbox.phase) {
             continue;
@@ -64,6 +64,7 @@ pub(super) fn stop_all(pod: &mut PodState, ctx: &mut Context<'_>) -> bool {
                     let action = Action::StopSandbox { attempt: sandbox.attempt };
                     let op = ctx.command(uid, Rule::SandboxObsolete, action);
                     sandbox.phase = SandboxPhase::Stopping { op: Some(op) };
+                    stopping = true;
                     ctx.moved(uid, Subject::Sandbox(sandbox.attempt), from, "Stopping");
                 }
             }
@@ -73,6 +74,9 @@ pub(super) fn stop_all(pod: &mut PodState, ctx: &mut Context<'_>) -> bool {
             | SandboxPhase::Removing { .. }
             | SandboxPhase::Unknown => {}
         }
+    }
+    if stopping {
+        pod.changed();
     }
     all_down
 }

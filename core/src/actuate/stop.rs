@@ -2,10 +2,11 @@
 //! left of the grace, KILL when it has passed.
 
 use crate::command::{Action, Rule, Subject};
-use crate::context::{Context, Why, text};
+use crate::context::{Context, Why, sentence};
 use crate::event::Hook;
 use crate::state::{ContainerKind, HookState, Instance, InstancePhase, Lifecycle, PodState, Retry, Stop};
 use crate::time::{Nanos, Time};
+use alloc::boxed::Box;
 
 /// How long after the runtime's own kill was due we send one ourselves.
 const KILL_SLACK: Nanos = Nanos::secs(1);
@@ -27,14 +28,14 @@ pub(crate) fn ask(instance: &mut Instance, why: Rule, deadline: Time) {
             let running = matches!(instance.phase, InstancePhase::Running);
             let hook =
                 instance.spec.pre_stop && running && why != Rule::RestartAll && why != Rule::RuntimeUnknown;
-            instance.stop = Some(Stop {
+            instance.stop = Some(Box::new(Stop {
                 why,
                 deadline,
                 pre_stop: if hook { HookState::Due } else { HookState::Done },
                 sent: None,
                 kill: None,
                 retry: Retry::default(),
-            });
+            }));
         }
         Some(stop) => {
             stop.deadline = stop.deadline.min(deadline);
@@ -68,8 +69,8 @@ pub(super) fn begin(pod: &mut PodState, i: usize, why: Rule, ctx: &mut Context<'
     }
     ctx.moved(uid, Subject::Container(id), "Running", "Stopping");
     let message = match TOLD.iter().find(|(rule, _)| *rule == why) {
-        Some((_, what)) => text(format_args!("Container {name} {what}")),
-        None => text(format_args!("Stopping container {name}")),
+        Some((_, what)) => sentence(format_args!("Container {name} {what}")),
+        None => sentence(format_args!("Stopping container {name}")),
     };
     ctx.tell(uid, false, "Killing", message, Some(name));
 }

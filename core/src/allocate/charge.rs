@@ -5,6 +5,7 @@ use crate::ids::PodUid;
 use crate::node::State;
 use crate::resources::{ResourceList, ResourceName};
 use crate::state::{ContainerKind, Lifecycle, PodState};
+use alloc::sync::Arc;
 
 /// The pod's charge as its state has it now.
 pub fn of(pod: &PodState) -> ResourceList {
@@ -41,18 +42,24 @@ pub fn actuated(pod: &PodState) -> ResourceList {
 
 /// Brings the node's sum up to date with the pod. Room that was freed is used in the next event, which is due now.
 pub(crate) fn refresh(state: &mut State, uid: PodUid) {
-    let Some(pod) = state.pods.get(&uid) else { return };
+    let Some(pod) = state.pods.get_mut(&uid) else { return };
+    if !pod.charge_stale {
+        debug_assert!(
+            of(pod) == pod.charge,
+            "a change of {uid} was not noted: it would be charged otherwise"
+        );
+        return;
+    }
+    let pod = Arc::make_mut(pod);
+    pod.charge_stale = false;
     let fresh = of(pod);
     if fresh == pod.charge {
         return;
     }
-    let stale = pod.charge.clone();
+    let stale = core::mem::replace(&mut pod.charge, fresh);
+    let freed = stale.iter().any(|(name, amount)| pod.charge.get(name) < *amount);
     state.charged.subtract(&stale);
-    state.charged.add(&fresh);
-    let freed = stale.iter().any(|(name, amount)| fresh.get(name) < *amount);
-    if let Some(pod) = state.pod_mut(uid) {
-        pod.charge = fresh;
-    }
+    state.charged.add(&pod.charge);
     if freed && !state.queue.is_empty() {
         let now = state.now;
         state.wake_allocator(now, crate::context::Why::CapacityFreed);

@@ -19,6 +19,7 @@ pub(crate) fn commit(
     out: &mut Commands,
 ) {
     let uid = pod.pod.uid;
+    pod.changed();
     commit_volumes(pod, spec, now, uid, out);
     if pod.allocated.is_none() {
         point_found_mounts(pod);
@@ -68,13 +69,8 @@ fn point_found_mounts(pod: &mut PodState) {
     let lives: Vec<VolumeId> =
         pod.volumes.iter().filter(|v| v.removed.is_none()).map(|v| v.id.clone()).collect();
     for instance in pod.containers.iter_mut().filter_map(|c| c.instance.as_mut()) {
-        let mut mounts = instance.mounts.to_vec();
-        for mount in &mut mounts {
-            if let Some(life) = lives.iter().find(|id| id.name == mount.volume.name) {
-                mount.volume = life.clone();
-            }
-        }
-        instance.mounts = mounts.into();
+        let found = |lease: &VolumeId| lives.iter().find(|id| id.name == lease.name).unwrap_or(lease).clone();
+        instance.leases = instance.leases.iter().map(found).collect();
     }
 }
 
@@ -155,6 +151,7 @@ pub(crate) fn add_ephemeral(pod: &mut PodState) {
     let desired = pod.pod.spec.clone();
     for new in &desired.ephemeral_containers {
         if pod.container(&new.name).is_none() {
+            pod.changed();
             let incarnation = pod.next_incarnation(&new.name);
             pod.containers.push(ContainerState::new(
                 Shared::new(new.clone()),

@@ -10,7 +10,7 @@ pub mod transaction;
 
 use crate::command::{Action, Commands, KubernetesEvent, Rule, Subject, Transition};
 use crate::context::{Touched, Why, text};
-use crate::ids::{Name, PodUid, Source};
+use crate::ids::{Name, PodUid, Source, Word};
 use crate::node::State;
 use crate::observe::{Recording, look_again};
 use crate::state::{InProgress, Lifecycle, Pending, PendingKind, PodState, Shared, TerminationCause};
@@ -89,6 +89,7 @@ fn consider(state: &mut State, uid: PodUid, out: &mut Commands) {
     let spec = pod.pod.spec.clone();
     let generation = pod.pod.generation;
     let Some(pod) = state.pod_mut(uid) else { return };
+    pod.changed();
     match verdict {
         Ok(()) => {
             pod.lifecycle = Lifecycle::Active;
@@ -110,7 +111,7 @@ fn consider(state: &mut State, uid: PodUid, out: &mut Commands) {
             }
             let label = pod.label();
             moved(out, uid, "Waiting", label);
-            tell(state, out, uid, true, &refusal.reason, message);
+            tell(state, out, uid, true, Word::from(&refusal.reason), Word::from(&message));
         }
     }
 }
@@ -143,6 +144,7 @@ fn book(state: &mut State, uid: PodUid) -> bool {
         {
             // Reverted to what is allocated: nothing is pending any more.
             pod.pending = None;
+            pod.changed();
             commit::add_ephemeral(pod);
         }
         return false;
@@ -182,7 +184,7 @@ fn attempt(state: &mut State, uid: PodUid, out: &mut Commands) -> bool {
             commit::commit(pod, &Shared::new(desired), generation, now, out);
             if resources_change {
                 pod.in_progress = Some(InProgress { generation, error: None, since: now });
-                tell(state, out, uid, false, "ResizeStarted", "Pod resize started".into());
+                tell(state, out, uid, false, "ResizeStarted".into(), "Pod resize started".into());
             }
             charge::refresh(state, uid);
             true
@@ -233,6 +235,7 @@ fn refuse(
     if pod.pending == before {
         return false;
     }
+    pod.changed();
     // Told once per change, not once per attempt.
     if before.is_none_or(|p| p.kind != kind || p.message != message || p.generation != generation) {
         let reason = match kind {
@@ -240,10 +243,10 @@ fn refuse(
             PendingKind::Infeasible => "ResizeInfeasible",
         };
         if resources {
-            tell(state, out, uid, true, reason, message.clone());
+            tell(state, out, uid, true, reason.into(), Word::from(&message));
         }
         if structure {
-            tell(state, out, uid, true, "FailedAllocation", message);
+            tell(state, out, uid, true, "FailedAllocation".into(), Word::from(&message));
         }
     }
     true
@@ -253,8 +256,8 @@ fn moved(out: &mut Commands, uid: PodUid, from: &'static str, to: &'static str) 
     out.transitions.push(Transition { pod: uid, subject: Subject::Pod, from: from.into(), to: to.into() });
 }
 
-fn tell(state: &mut State, out: &mut Commands, pod: PodUid, warning: bool, reason: &str, message: Name) {
-    let event = KubernetesEvent { warning, reason: reason.into(), message, container: None };
+fn tell(state: &mut State, out: &mut Commands, pod: PodUid, warning: bool, reason: Word, message: Word) {
+    let event = KubernetesEvent { warning, reason, message, container: None };
     state.command(out, pod, Rule::Told, Action::RecordEvent(event));
 }
 

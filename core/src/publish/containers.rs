@@ -2,6 +2,7 @@
 //! for another (S14).
 
 use crate::ids::{ContainerId, Name};
+use crate::spec::Mounts;
 use crate::state::{ContainerKind, ContainerState, Ended, InstancePhase, Lifecycle, PodState};
 use crate::status::{ContainerState as Shown, ContainerStatus, Terminated};
 use alloc::vec::Vec;
@@ -58,7 +59,7 @@ fn unallocated(desired: &crate::spec::Container) -> ContainerStatus {
         image_id: Name::default(),
         allocated_resources: Default::default(),
         resources: Default::default(),
-        mounts: Vec::new(),
+        mounts: Mounts::default(),
     }
 }
 
@@ -68,11 +69,11 @@ fn of(pod: &PodState, container: &ContainerState) -> ContainerStatus {
     let shows_end = matches!(state, Shown::Terminated(_));
     let ended = container.last.as_ref().filter(|_| shows_end || instance.is_none());
     let (image, image_id, mounts) = match (ended, instance) {
-        (Some(ended), _) => (ended.image.clone(), ended.image_id.clone(), &ended.mounts[..]),
+        (Some(ended), _) => (ended.image.clone(), ended.image_id.clone(), ended.mounts.clone()),
         (None, Some(instance)) => {
-            (instance.spec.image.clone(), instance.image_id.clone(), &instance.mounts[..])
+            (instance.spec.image.clone(), instance.image_id.clone(), instance.mounts.clone())
         }
-        (None, None) => (container.spec.image.clone(), Name::default(), &[][..]),
+        (None, None) => (container.spec.image.clone(), Name::default(), Mounts::default()),
     };
     let completed =
         container.kind == ContainerKind::Init && matches!(&state, Shown::Terminated(t) if t.exit_code == 0);
@@ -91,7 +92,7 @@ fn of(pod: &PodState, container: &ContainerState) -> ContainerStatus {
         image_id,
         allocated_resources: container.spec.resources.requests.clone(),
         resources: instance.map_or_else(|| container.spec.resources.clone(), |i| i.resources.clone()),
-        mounts: mounts.iter().map(|m| m.mount.clone()).collect(),
+        mounts,
         state,
         last_state,
     }

@@ -5,18 +5,20 @@ mod containers;
 pub mod phase;
 mod volumes;
 
+use crate::actuate::start::PULL_ERROR;
+use crate::codec;
 use crate::command::{Action, Rule};
 use crate::config::Config;
 use crate::context::{Context, Why};
 use crate::ids::Source;
 use crate::resources::{ResourceList, Resources};
-use crate::state::{ContainerKind, Lifecycle, PodState, Shared};
-use crate::status::{PodPhase, PodStatus};
+use crate::state::{ContainerKind, Lifecycle, PodState, Shown};
+use crate::status::{ContainerState, PodPhase, PodStatus};
 use crate::time::Time;
 use alloc::sync::Arc;
 
-/// Derives the status and, if it differs from what was told and nobody is being told, tells the API. One write at a
-/// time: what changes meanwhile is told together.
+/// Derives the status if it may have changed and, if it differs from what was told and nobody is being told, tells the
+/// API. One write at a time: what changes meanwhile is told together.
 pub(crate) fn publish(pod: &mut PodState, ctx: &mut Context<'_>) {
     if matches!(pod.lifecycle, Lifecycle::Waiting) {
         return;
@@ -25,28 +27,57 @@ pub(crate) fn publish(pod: &mut PodState, ctx: &mut Context<'_>) {
     if pod.publication.writing.is_some() {
         return;
     }
-    let status = derive(pod, ctx.config, ctx.now);
-    pod.ever_ran |= status.phase == PodPhase::Running;
-    if pod.publication.current.as_ref().is_none_or(|current| **current.arc() != status) {
-        pod.publication.current = Some(Shared::new(Arc::new(status)));
-    }
+    let fresh = core::mem::take(&mut pod.publication.stale).then(|| renew(pod, ctx));
+    debug_assert!(
+        fresh.is_some() || is_current(&derive(pod, ctx.config, ctx.now), pod),
+        "a change of {} was not noted: its status would be derived otherwise",
+        pod.pod.uid
+    );
     // Static pods have no object of their own, and a force-removed one's is gone (S8).
     // What was terminal when it was first seen is not told again: how its containers ended is known only there (B28).
     let told_by_others = pod.allocated.is_none() && pod.publication.terminal_acknowledged;
     let has_reader =
         pod.pod.source == Source::Api && !pod.object_gone && !told_by_others && pod.releasing.is_none();
-    let told = pod.publication.sent == pod.publication.current;
-    if !has_reader || told {
+    let current = pod.publication.current.as_ref().map(|shown| shown.digest);
+    if !has_reader || pod.publication.sent == current {
         return;
     }
-    let retry = pod.publication.retry.clone();
-    let Some(current) = pod.publication.current.clone() else { return };
-    if ctx.retry_due(&retry, Why::StatusRetry) {
-        let action = Action::PublishStatus { status: current.arc().clone() };
+    let due = pod.publication.retry.until.is_none_or(|at| ctx.due(at, Why::StatusRetry));
+    if due {
+        let status = fresh.unwrap_or_else(|| derive(pod, ctx.config, ctx.now));
+        let action = Action::PublishStatus { status: Arc::new(status) };
         let op = ctx.command(pod.pod.uid, Rule::StatusChanged, action);
         pod.publication.writing = Some(op);
-        pod.publication.sent = Some(current);
+        pod.publication.sent = current;
     }
+}
+
+fn is_current(status: &PodStatus, pod: &PodState) -> bool {
+    pod.publication.current.as_ref().is_some_and(|shown| shown.digest == codec::hash(status))
+}
+
+/// Derives the status anew and remembers of it what must be.
+fn renew(pod: &mut PodState, ctx: &Context<'_>) -> PodStatus {
+    let status = derive(pod, ctx.config, ctx.now);
+    pod.ever_ran |= status.phase == PodPhase::Running;
+    let ends = status.containers.iter().chain(&status.init_containers).filter_map(|row| match &row.state {
+        ContainerState::Terminated(end) => end.id.clone(),
+        ContainerState::Waiting { .. } | ContainerState::Running { .. } => None,
+    });
+    let rows = status.containers.iter().chain(&status.init_containers).chain(&status.ephemeral_containers);
+    let unpulled = rows.filter(|row| match &row.state {
+        ContainerState::Waiting { reason, .. } => **reason == *PULL_ERROR,
+        ContainerState::Running { .. } | ContainerState::Terminated(_) => false,
+    });
+    pod.publication.current = Some(Shown {
+        digest: codec::hash(&status),
+        is_terminal: status.phase.is_terminal(),
+        ip: status.pod_ip.clone(),
+        conditions: status.conditions.iter().map(|c| (c.kind, c.status, c.last_transition)).collect(),
+        ends: ends.collect(),
+        pull_errors: unpulled.map(|row| row.name.clone()).collect(),
+    });
+    status
 }
 
 /// The pod's status as its state has it.
@@ -64,7 +95,7 @@ pub(crate) fn derive(pod: &PodState, config: &Config, now: Time) -> PodStatus {
         reason,
         message,
         start_time: pod.start_time,
-        pod_ip: ip.or_else(|| before.and_then(|b| b.pod_ip.clone())),
+        pod_ip: ip.or_else(|| before.and_then(|b| b.ip.clone())),
         qos: pod.pod.spec.qos,
         conditions: conditions::derive(pod, phase, now),
         init_containers,

@@ -3,7 +3,7 @@
 
 use crate::codec;
 use crate::command::{Action, Rule, Subject};
-use crate::context::{Context, Why, text};
+use crate::context::{Context, Why, sentence};
 use crate::ids::VolumeId;
 use crate::node::Digest;
 use crate::spec::Volume;
@@ -79,6 +79,7 @@ pub(crate) fn reconcile(pod: &mut PodState, ctx: &mut Context<'_>) {
             Step::Unmount => unmount(pod, at, ctx),
             Step::Forget => {
                 let gone = pod.volumes.remove(at);
+                pod.changed();
                 pod.generation_floor = pod.generation_floor.max(gone.id.generation + 1);
                 if let Some(spec) = &gone.spec {
                     pod.let_go_of(spec);
@@ -166,7 +167,7 @@ fn tell_collision(pod: &mut PodState, at: usize, s: Situation, ctx: &mut Context
         return;
     }
     volume.collision_told = true;
-    let message = text(format_args!(
+    let message = sentence(format_args!(
         "CollidesWithUnmounting: volume \"{}\" waits until the former volume of that name is gone",
         volume.id.name
     ));
@@ -229,5 +230,6 @@ fn unmount(pod: &mut PodState, at: usize, ctx: &mut Context<'_>) {
     let volume = &mut pod.volumes[at];
     let (id, from) = (volume.id.clone(), volume.phase.label());
     volume.phase = VolumePhase::Unmounting { op };
+    pod.changed();
     ctx.moved(pod.pod.uid, Subject::Volume(id), from, "Unmounting");
 }
