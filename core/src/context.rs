@@ -171,7 +171,7 @@ pub fn text(parts: core::fmt::Arguments<'_>) -> Name {
 }
 
 /// Pods touched by an event: sorted, each once.
-#[derive(Default)]
+#[derive(Default, Clone)]
 pub struct Touched(Vec<PodUid>);
 
 impl Touched {
@@ -180,6 +180,10 @@ impl Touched {
         if let Err(at) = self.0.binary_search(&pod) {
             self.0.insert(at, pod);
         }
+    }
+    /// Forgets all, keeping the memory.
+    pub fn clear(&mut self) {
+        self.0.clear();
     }
     /// All of them, by UID.
     pub fn pods(&self) -> &[PodUid] {

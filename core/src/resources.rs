@@ -91,13 +91,12 @@ impl ResourceList {
     }
     /// Sets an amount.
     pub fn set(&mut self, name: ResourceName, amount: u64) {
-        match (self.entries().binary_search_by(|(n, _)| n.cmp(&name)), &mut self.0) {
-            (Ok(i), Some(list)) if list[i].1 == amount => {}
-            (Ok(i), Some(list)) => Arc::make_mut(list)[i].1 = amount,
-            (Ok(i) | Err(i), list) => {
-                let mut longer = list.as_deref().unwrap_or_default().to_vec();
+        match self.entries().binary_search_by(|(n, _)| n.cmp(&name)) {
+            Ok(i) => self.put(i, amount),
+            Err(i) => {
+                let mut longer = self.entries().to_vec();
                 longer.insert(i, (name, amount));
-                *list = Some(longer.into());
+                self.0 = Some(longer.into());
             }
         }
     }
@@ -113,22 +112,32 @@ impl ResourceList {
     pub fn add(&mut self, other: &ResourceList) {
         if self.is_empty() {
             *self = other.clone();
-            return;
-        }
-        for (name, amount) in other.iter() {
-            self.set(name.clone(), self.get(name).saturating_add(*amount));
+        } else {
+            self.combine(other, u64::saturating_add);
         }
     }
     /// Takes every amount of `other` away.
     pub fn subtract(&mut self, other: &ResourceList) {
-        for (name, amount) in other.iter() {
-            self.set(name.clone(), self.get(name).saturating_sub(*amount));
-        }
+        self.combine(other, u64::saturating_sub);
     }
     /// Raises each amount to that of `other` where that is larger.
     pub fn raise_to(&mut self, other: &ResourceList) {
+        self.combine(other, u64::max);
+    }
+    fn combine(&mut self, other: &ResourceList, f: fn(u64, u64) -> u64) {
         for (name, amount) in other.iter() {
-            self.set(name.clone(), self.get(name).max(*amount));
+            match self.entries().iter().position(|(n, _)| n == name) {
+                Some(i) => self.put(i, f(self.entries()[i].1, *amount)),
+                None => self.set(name.clone(), f(0, *amount)),
+            }
+        }
+    }
+    /// Sets the amount in that place. A list that others hold is copied only if that changes it.
+    fn put(&mut self, i: usize, amount: u64) {
+        if let Some(list) = &mut self.0
+            && list[i].1 != amount
+        {
+            Arc::make_mut(list)[i].1 = amount;
         }
     }
 }

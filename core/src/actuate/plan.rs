@@ -176,8 +176,7 @@ fn in_sandbox(pod: &PodState) -> Plan {
         return plan;
     }
     let mut kept = 0;
-    let mains: Vec<usize> = pod.indices(ContainerKind::Main).collect();
-    for i in mains {
+    for i in pod.indices(ContainerKind::Main) {
         match main_row(pod, &pod.containers[i]) {
             Row::Keep => kept += 1,
             Row::Leave => {}
@@ -301,7 +300,7 @@ fn mount_change(pod: &PodState, container: &ContainerState) -> MountChange {
 }
 
 /// Every volume that it is allocated to mount is on the host.
-fn mounts_ready(pod: &PodState, container: &ContainerState) -> bool {
+pub(super) fn mounts_ready(pod: &PodState, container: &ContainerState) -> bool {
     container.spec.mounts.iter().all(|m| pod.volume(&m.name).is_some_and(|v| v.is_ready()))
 }
 

@@ -29,18 +29,20 @@ pub(super) fn advance(pod: &mut PodState, i: usize, rule: Rule, ctx: &mut Contex
     if pod.containers[i].pulling.is_some() || !name_is_free(pod, i) || !backoff_over(pod, i, ctx) {
         return;
     }
-    let retry = pod.containers[i].start_retry.clone();
-    if !ctx.retry_due(&retry, Why::StartRetry) || !has_room(pod, i) {
+    if !ctx.retry_due(&pod.containers[i].start_retry, Why::StartRetry) || !has_room(pod, i) {
         return;
     }
     let Some(sandbox) = pod.ready_sandbox() else { return };
     if !names_exist(pod, i) {
         return;
     }
-    let Some(mounts) = ready_mounts(pod, i) else { return };
+    if !mounts_ready(pod, i) {
+        return;
+    }
     if pod.containers[i].image_id.is_none() {
         return pull(pod, i, rule, ctx);
     }
+    let mounts = pod.containers[i].spec.mounts.iter().filter_map(|m| plan::resolve(pod, m)).collect();
     create(pod, i, rule, sandbox, mounts, ctx);
 }
 
@@ -108,17 +110,10 @@ fn names_exist(pod: &mut PodState, i: usize) -> bool {
     false
 }
 
-/// The mounts, if exactly the volumes that the container mounts are ready (DESIGN §4 rule 5). Until the pod has been
-/// initialized once, every volume of its creation must be.
-fn ready_mounts(pod: &PodState, i: usize) -> Option<Vec<MountedVolume>> {
-    if !pod.initialized && !creation_volumes_ready(pod) {
-        return None;
-    }
-    let mounts = &pod.containers[i].spec.mounts;
-    mounts
-        .iter()
-        .map(|m| plan::resolve(pod, m).filter(|_| pod.volume(&m.name).is_some_and(|v| v.is_ready())))
-        .collect()
+/// Exactly the volumes that the container mounts are ready (DESIGN §4 rule 5). Until the pod has been initialized once,
+/// every volume of its creation must be.
+fn mounts_ready(pod: &PodState, i: usize) -> bool {
+    (pod.initialized || creation_volumes_ready(pod)) && plan::mounts_ready(pod, &pod.containers[i])
 }
 
 /// Every allocated volume that some container mounts is on the host.
@@ -216,9 +211,8 @@ fn create(
 
 fn start(pod: &mut PodState, i: usize, rule: Rule, ctx: &mut Context<'_>) {
     let container = &pod.containers[i];
-    let retry = container.start_retry.clone();
     let Some(id) = container.instance_id() else { return };
-    if !ctx.retry_due(&retry, Why::StartRetry) {
+    if !ctx.retry_due(&container.start_retry, Why::StartRetry) {
         return;
     }
     let op = ctx.command(pod.pod.uid, rule, Action::StartContainer { container: id.clone() });

@@ -51,6 +51,11 @@ pub(crate) fn ask(instance: &mut Instance, why: Rule, deadline: Time) {
 
 /// Begins to stop a container for a reason, and says so.
 pub(super) fn begin(pod: &mut PodState, i: usize, why: Rule, ctx: &mut Context<'_>) {
+    // A stop under way keeps its deadline: this request's own runs from when it was made first.
+    let under_way = pod.containers[i].instance.as_ref().and_then(|i| i.stop.as_ref());
+    if under_way.is_some_and(|stop| stop.why == why) {
+        return;
+    }
     let grace = grace(pod, i, why, ctx);
     let uid = pod.pod.uid;
     let container = &mut pod.containers[i];
@@ -59,10 +64,6 @@ pub(super) fn begin(pod: &mut PodState, i: usize, why: Rule, ctx: &mut Context<'
     let Some(instance) = &mut container.instance else { return };
     let first = instance.stop.is_none();
     let running = matches!(instance.phase, InstancePhase::Running);
-    // A stop under way keeps its deadline: this request's own runs from when it was made first.
-    if !first && matches!(&instance.stop, Some(s) if s.why == why) {
-        return;
-    }
     ask(instance, why, ctx.now.after(grace));
     if !first || !running {
         return;
@@ -123,6 +124,9 @@ fn drive(pod: &mut PodState, i: usize, waits: bool, ctx: &mut Context<'_>) {
     let uid = pod.pod.uid;
     let minimum = ctx.config.timing.minimum_grace;
     let container = &mut pod.containers[i];
+    if container.instance.as_ref().is_none_or(|i| i.stop.is_none()) {
+        return;
+    }
     let Some(id) = container.instance_id() else { return };
     let Some(instance) = &mut container.instance else { return };
     let Some(stop) = &mut instance.stop else { return };

@@ -12,7 +12,7 @@ pub fn of(pod: &PodState) -> ResourceList {
     match (&pod.lifecycle, &pod.allocated) {
         (Lifecycle::Waiting | Lifecycle::Terminated, _) | (_, None) => ResourceList::default(),
         (Lifecycle::Active | Lifecycle::Terminating(_), Some(allocated)) => {
-            let mut charge = allocated.requests.clone();
+            let mut charge = allocated.charge.clone();
             charge.raise_to(&actuated(pod));
             charge.set(ResourceName::Pods, 1);
             charge
@@ -43,24 +43,38 @@ pub fn actuated(pod: &PodState) -> ResourceList {
 /// Brings the node's sum up to date with the pod. Room that was freed is used in the next event, which is due now.
 pub(crate) fn refresh(state: &mut State, uid: PodUid) {
     let Some(pod) = state.pods.get_mut(&uid) else { return };
-    if !pod.charge_stale {
-        debug_assert!(
-            of(pod) == pod.charge,
-            "a change of {uid} was not noted: it would be charged otherwise"
-        );
+    if is_current(pod) {
         return;
     }
-    let pod = Arc::make_mut(pod);
+    if renew(Arc::make_mut(pod), &mut state.charged) {
+        use_freed(state);
+    }
+}
+
+/// Nothing changed that the pod's charge is derived from.
+pub(crate) fn is_current(pod: &PodState) -> bool {
+    let uid = pod.pod.uid;
+    let noted = pod.charge_stale || of(pod) == pod.charge;
+    debug_assert!(noted, "a change of {uid} was not noted: it would be charged otherwise");
+    !pod.charge_stale
+}
+
+/// Charges the pod what it takes now. True if room was freed.
+pub(crate) fn renew(pod: &mut PodState, charged: &mut ResourceList) -> bool {
     pod.charge_stale = false;
     let fresh = of(pod);
     if fresh == pod.charge {
-        return;
+        return false;
     }
     let stale = core::mem::replace(&mut pod.charge, fresh);
-    let freed = stale.iter().any(|(name, amount)| pod.charge.get(name) < *amount);
-    state.charged.subtract(&stale);
-    state.charged.add(&pod.charge);
-    if freed && !state.queue.is_empty() {
+    charged.subtract(&stale);
+    charged.add(&pod.charge);
+    stale.iter().any(|(name, amount)| pod.charge.get(name) < *amount)
+}
+
+/// Room was freed: whoever waits for it is tried in the next event, which is due now.
+pub(crate) fn use_freed(state: &mut State) {
+    if !state.queue.is_empty() {
         let now = state.now;
         state.wake_allocator(now, crate::context::Why::CapacityFreed);
     }

@@ -4,6 +4,7 @@
 use super::transaction::{is_same_container, is_same_volume, same_mounts};
 use crate::command::{Commands, Subject, Transition};
 use crate::ids::{PodUid, VolumeId};
+use crate::resources::ResourceName;
 use crate::spec::{Container, PodSpec};
 use crate::state::{Allocation, ContainerKind, ContainerState, PodState, Shared, VolumeState};
 use crate::time::Time;
@@ -25,8 +26,11 @@ pub(crate) fn commit(
         point_found_mounts(pod);
     }
     commit_containers(pod, spec, now, uid, out);
-    pod.allocated =
-        Some(Allocation { spec: spec.clone(), requests: super::pod_requests(spec), generation, at: now });
+    let requests = super::pod_requests(spec);
+    let mut charge = requests.clone();
+    charge.set(ResourceName::Pods, 1);
+    let cgroup = super::cgroup_of(spec, &requests);
+    pod.allocated = Some(Allocation { spec: spec.clone(), requests, charge, cgroup, generation, at: now });
     add_ephemeral(pod);
 }
 

@@ -110,6 +110,10 @@ pub struct Allocation {
     pub spec: Shared<PodSpec>,
     /// What it asks for in sum, computed once.
     pub requests: ResourceList,
+    /// The same, and one pod: the least that it is charged.
+    pub charge: ResourceList,
+    /// What the pod's cgroup is to have.
+    pub cgroup: Resources,
     /// Its generation.
     pub generation: u64,
     /// When.
