@@ -53,9 +53,11 @@ pub(crate) fn refresh(state: &mut State, uid: PodUid) {
 
 /// Nothing changed that the pod's charge is derived from.
 pub(crate) fn is_current(pod: &PodState) -> bool {
-    let uid = pod.pod.uid;
-    let noted = pod.charge_stale || of(pod) == pod.charge;
-    debug_assert!(noted, "a change of {uid} was not noted: it would be charged otherwise");
+    debug_assert!(
+        pod.charge_stale || of(pod) == pod.charge,
+        "a change of {} was not noted: it would be charged otherwise",
+        pod.pod.uid
+    );
     !pod.charge_stale
 }
 

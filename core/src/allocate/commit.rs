@@ -30,7 +30,9 @@ pub(crate) fn commit(
     let mut charge = requests.clone();
     charge.set(ResourceName::Pods, 1);
     let cgroup = super::cgroup_of(spec, &requests);
-    pod.allocated = Some(Allocation { spec: spec.clone(), requests, charge, cgroup, generation, at: now });
+    let in_force = crate::publish::sum_in_force(spec.containers.iter().map(|c| &c.resources));
+    pod.allocated =
+        Some(Allocation { spec: spec.clone(), requests, charge, in_force, cgroup, generation, at: now });
     add_ephemeral(pod);
 }
 

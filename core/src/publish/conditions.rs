@@ -74,14 +74,10 @@ fn initialized(pod: &PodState, phase: PodPhase) -> (bool, &'static str, Word) {
         ContainerKind::Sidecar => !c.is_started(),
         ContainerKind::Main | ContainerKind::Ephemeral => false,
     };
-    let names = list(pod.containers.iter().filter(|c| c.removed.is_none()).filter(incomplete));
-    match names {
+    let allocated = pod.containers.iter().filter(|c| c.removed.is_none());
+    match list("containers with incomplete status:", allocated.filter(incomplete)) {
         None => (true, "", Word::default()),
-        Some(names) => (
-            false,
-            "ContainersNotInitialized",
-            sentence(format_args!("containers with incomplete status: [{names}]")),
-        ),
+        Some(message) => (false, "ContainersNotInitialized", message),
     }
 }
 
@@ -97,11 +93,9 @@ fn containers_ready(pod: &PodState, phase: PodPhase) -> (bool, &'static str, Wor
     let counted = |c: &&ContainerState| {
         c.removed.is_none() && matches!(c.kind, ContainerKind::Sidecar | ContainerKind::Main)
     };
-    let unready = list(pod.containers.iter().filter(counted).filter(|c| !c.is_ready()));
-    match unready {
-        Some(names) => {
-            (false, "ContainersNotReady", sentence(format_args!("containers with unready status: [{names}]")))
-        }
+    let unready = pod.containers.iter().filter(counted).filter(|c| !c.is_ready());
+    match list("containers with unready status:", unready) {
+        Some(message) => (false, "ContainersNotReady", message),
         // Terminal is never ready, whatever is known (B12).
         None if phase.is_terminal() => (false, "PodFailed", Word::default()),
         None => (true, "", Word::default()),
@@ -121,14 +115,17 @@ fn gates(pod: &PodState) -> (bool, &'static str, Word) {
     }
 }
 
-/// Names separated by spaces, as Go prints a list; `None` if there are none.
-fn list<'a>(containers: impl Iterator<Item = &'a ContainerState>) -> Option<String> {
-    let mut names = String::new();
+/// What is said of these containers: names separated by spaces, as Go prints a list; `None` if there are none.
+fn list<'a>(what: &str, mut containers: impl Iterator<Item = &'a ContainerState>) -> Option<Word> {
+    let first = containers.next()?;
+    let mut text = String::with_capacity(64);
+    text.push_str(what);
+    text.push_str(" [");
+    text.push_str(&first.name);
     for container in containers {
-        if !names.is_empty() {
-            names.push(' ');
-        }
-        names.push_str(&container.name);
+        text.push(' ');
+        text.push_str(&container.name);
     }
-    (!names.is_empty()).then_some(names)
+    text.push(']');
+    Some(text.into())
 }

@@ -35,11 +35,10 @@ pub(super) fn main(pod: &PodState) -> Vec<ContainerStatus> {
 
 /// Allocated containers of these kinds in the order of the spec.
 pub(super) fn of_kinds(pod: &PodState, kinds: &[ContainerKind]) -> Vec<ContainerStatus> {
-    pod.containers
-        .iter()
-        .filter(|c| c.removed.is_none() && kinds.contains(&c.kind))
-        .map(|c| of(pod, c))
-        .collect()
+    let shown = || pod.containers.iter().filter(|c| c.removed.is_none() && kinds.contains(&c.kind));
+    let mut statuses = Vec::with_capacity(shown().count());
+    statuses.extend(shown().map(|c| of(pod, c)));
+    statuses
 }
 
 /// KEP-5972: added, and not allocated.
@@ -108,18 +107,18 @@ fn states(pod: &PodState, container: &ContainerState) -> (Shown, Option<Terminat
         | InstancePhase::Discarding { .. } => None,
     });
     let last = container.last.as_ref().map(|e| terminated(container, e));
-    let previous = container.previous.as_ref().map(|e| terminated(container, e));
+    let previous = || container.previous.as_ref().map(|e| terminated(container, e));
     if let Some(started_at) = running {
         return (Shown::Running { started_at }, last);
     }
     let waits = pod.is_active() && container.removed.is_none();
     match (last, &container.start_failure) {
         // Every end is shown as `state` once, before it moves on.
-        (Some(last), _) if !container.end_shown => (Shown::Terminated(last), previous),
+        (Some(last), _) if !container.end_shown => (Shown::Terminated(last), previous()),
         (last, Some((reason, message))) if waits => {
             (Shown::Waiting { reason: reason.clone(), message: message.clone() }, last)
         }
-        (Some(last), _) => (Shown::Terminated(last), previous),
+        (Some(last), _) => (Shown::Terminated(last), previous()),
         (None, _) if nobody_saw_it_run(pod, container) => (Shown::Terminated(unseen(container)), None),
         (None, _) => (Shown::Waiting { reason: default_reason(pod), message: Name::default() }, None),
     }

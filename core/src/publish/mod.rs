@@ -2,20 +2,21 @@
 
 mod conditions;
 mod containers;
+mod digest;
 pub mod phase;
 mod volumes;
 
 use crate::actuate::start::PULL_ERROR;
-use crate::codec;
 use crate::command::{Action, Rule};
 use crate::config::Config;
 use crate::context::{Context, Why};
 use crate::ids::Source;
-use crate::resources::{ResourceList, Resources};
-use crate::state::{ContainerKind, Lifecycle, PodState, Shown};
-use crate::status::{ContainerState, PodPhase, PodStatus};
+use crate::resources::{ResourceList, ResourceName, Resources};
+use crate::state::{ContainerKind, ContainerState, Lifecycle, PodState};
+use crate::status::{ContainerState as State, PodPhase, PodStatus};
 use crate::time::Time;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 
 /// Derives the status if it may have changed and, if it differs from what was told and nobody is being told, tells the
 /// API. One write at a time: what changes meanwhile is told together.
@@ -53,7 +54,7 @@ pub(crate) fn publish(pod: &mut PodState, ctx: &mut Context<'_>) {
 }
 
 fn is_current(status: &PodStatus, pod: &PodState) -> bool {
-    pod.publication.current.as_ref().is_some_and(|shown| shown.digest == codec::hash(status))
+    pod.publication.current.as_ref().is_some_and(|shown| shown.digest == digest::of(status))
 }
 
 /// Derives the status anew and remembers of it what must be.
@@ -61,22 +62,26 @@ fn renew(pod: &mut PodState, ctx: &Context<'_>) -> PodStatus {
     let status = derive(pod, ctx.config, ctx.now);
     pod.ever_ran |= status.phase == PodPhase::Running;
     let ends = status.containers.iter().chain(&status.init_containers).filter_map(|row| match &row.state {
-        ContainerState::Terminated(end) => end.id.clone(),
-        ContainerState::Waiting { .. } | ContainerState::Running { .. } => None,
+        State::Terminated(end) => end.id.clone(),
+        State::Waiting { .. } | State::Running { .. } => None,
     });
     let rows = status.containers.iter().chain(&status.init_containers).chain(&status.ephemeral_containers);
     let unpulled = rows.filter(|row| match &row.state {
-        ContainerState::Waiting { reason, .. } => **reason == *PULL_ERROR,
-        ContainerState::Running { .. } | ContainerState::Terminated(_) => false,
+        State::Waiting { reason, .. } => **reason == *PULL_ERROR,
+        State::Running { .. } | State::Terminated(_) => false,
     });
-    pod.publication.current = Some(Shown {
-        digest: codec::hash(&status),
-        is_terminal: status.phase.is_terminal(),
-        ip: status.pod_ip.clone(),
-        conditions: status.conditions.iter().map(|c| (c.kind, c.status, c.last_transition)).collect(),
-        ends: ends.collect(),
-        pull_errors: unpulled.map(|row| row.name.clone()).collect(),
-    });
+    let shown = pod.publication.current.get_or_insert_default();
+    shown.digest = digest::of(&status);
+    shown.is_terminal = status.phase.is_terminal();
+    if shown.ip != status.pod_ip {
+        shown.ip = status.pod_ip.clone();
+    }
+    shown.conditions.clear();
+    shown.conditions.extend(status.conditions.iter().map(|c| (c.kind, c.status, c.last_transition)));
+    shown.ends.clear();
+    shown.ends.extend(ends);
+    shown.pull_errors.clear();
+    shown.pull_errors.extend(unpulled.map(|row| row.name.clone()));
     status
 }
 
@@ -101,11 +106,7 @@ pub(crate) fn derive(pod: &PodState, config: &Config, now: Time) -> PodStatus {
         init_containers,
         containers,
         ephemeral_containers: containers::of_kinds(pod, &[ContainerKind::Ephemeral]),
-        volumes: if config.node.gates.dynamic_volumes {
-            volumes::derive(pod)
-        } else {
-            alloc::vec::Vec::new()
-        },
+        volumes: if config.node.gates.dynamic_volumes { volumes::derive(pod) } else { Vec::new() },
         allocated_resources: requests,
         resources: in_force(pod),
     }
@@ -113,22 +114,31 @@ pub(crate) fn derive(pod: &PodState, config: &Config, now: Time) -> PodStatus {
 
 /// What the runtime acknowledged for the pod's main containers together; what is allocated where none runs.
 fn in_force(pod: &PodState) -> Resources {
-    let mut sum = Resources::default();
-    let mut unlimited = ResourceList::default();
-    for i in pod.indices(ContainerKind::Main) {
-        let container = &pod.containers[i];
-        let resources =
-            container.instance.as_ref().map_or(&container.spec.resources, |instance| &instance.resources);
-        sum.requests.add(&resources.requests);
-        for (name, amount) in resources.limits.iter() {
-            sum.limits.set(name.clone(), sum.limits.get(name).saturating_add(*amount));
-        }
-        for name in [crate::resources::ResourceName::Cpu, crate::resources::ResourceName::Memory] {
-            if resources.limits.given(&name).is_none() {
-                unlimited.set(name, 1);
-            }
-        }
+    let mains = || pod.indices(ContainerKind::Main).map(|i| &pod.containers[i]);
+    fn actual(container: &ContainerState) -> Option<&Resources> {
+        container.instance.as_ref().map(|i| &i.resources)
     }
-    let limits = sum.limits.iter().filter(|(name, _)| unlimited.given(name).is_none()).cloned();
-    Resources { requests: sum.requests.clone(), limits: ResourceList::from_pairs(limits) }
+    match &pod.allocated {
+        Some(allocated) if mains().all(|c| actual(c).is_none_or(|r| *r == c.spec.resources)) => {
+            allocated.in_force.clone()
+        }
+        Some(_) | None => sum_in_force(mains().map(|c| actual(c).unwrap_or(&c.spec.resources))),
+    }
+}
+
+/// Requests in sum, and limits of cpu and memory where every one of them has one.
+pub(crate) fn sum_in_force<'a>(of: impl Iterator<Item = &'a Resources>) -> Resources {
+    let mut sum = Resources::default();
+    let mut unlimited = Vec::new();
+    for resources in of {
+        sum.requests.add(&resources.requests);
+        sum.limits.add(&resources.limits);
+        let bounded = [ResourceName::Cpu, ResourceName::Memory];
+        unlimited.extend(bounded.into_iter().filter(|name| resources.limits.given(name).is_none()));
+    }
+    if sum.limits.iter().any(|(name, _)| unlimited.contains(name)) {
+        let limits = sum.limits.iter().filter(|(name, _)| !unlimited.contains(name)).cloned();
+        sum.limits = ResourceList::from_pairs(limits);
+    }
+    sum
 }

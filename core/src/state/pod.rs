@@ -112,6 +112,8 @@ pub struct Allocation {
     pub requests: ResourceList,
     /// The same, and one pod: the least that it is charged.
     pub charge: ResourceList,
+    /// What is shown as in force once all its main containers have what it says.
+    pub in_force: Resources,
     /// What the pod's cgroup is to have.
     pub cgroup: Resources,
     /// Its generation.
@@ -246,7 +248,7 @@ pub struct Publication {
 
 /// What is remembered of a status: as much as later decisions and the next derivation ask. The rest is derived anew when
 /// it is wanted (DESIGN §4 rule 8).
-#[derive(Clone, Debug, PartialEq, Eq, bincode::Encode)]
+#[derive(Default, Clone, Debug, PartialEq, Eq, bincode::Encode)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "rkyv", derive(rkyv::Archive, rkyv::Serialize, rkyv::Deserialize))]
 pub struct Shown {
