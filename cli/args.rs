@@ -26,7 +26,7 @@ pub enum Command {
     /// Show a journal's records
     Log(Log),
     /// Write a snapshot of a journal's state, so that it need not be folded from the start
-    Snapshot(Journal),
+    Snapshot(Snapshot),
     /// Fold a journal from the start and compare everything that it recorded: digests, commands, snapshots, chain
     Verify(Journal),
 }
@@ -89,7 +89,20 @@ pub struct Log {
     pub json: bool,
 }
 
-/// `nodefold snapshot` and `nodefold verify`
+/// `nodefold snapshot`
+#[derive(Debug, Args)]
+pub struct Snapshot {
+    /// The journal's directory
+    pub journal: PathBuf,
+    /// Write no snapshot into the journal, but its state as a document that every version reads into this file
+    #[arg(long, value_name = "FILE")]
+    pub portable: Option<PathBuf>,
+    /// JSON instead of lines
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `nodefold verify`
 #[derive(Debug, Args)]
 pub struct Journal {
     /// The journal's directory

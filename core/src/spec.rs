@@ -8,6 +8,7 @@ use crate::resources::{QosClass, ResourceName, Resources};
 use crate::time::{Nanos, Time};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::ops::Deref;
 
 /// JSON text the core never reads: the fields of a Kubernetes object that no decision needs.
 #[derive(Clone, Debug, PartialEq, Eq, bincode::Encode, bincode::Decode)]
@@ -225,6 +226,45 @@ pub struct VolumeMount {
     pub read_only: bool,
     /// `subPath`, `subPathExpr`, propagation and the rest, canonical.
     pub rest: Blob,
+}
+
+/// The mounts of one instance: made once, shown again and again.
+#[derive(Default, Clone, Debug, PartialEq, Eq, bincode::Encode, bincode::Decode)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "rkyv", derive(rkyv::Archive, rkyv::Serialize, rkyv::Deserialize))]
+pub struct Mounts(Arc<[VolumeMount]>);
+
+impl Deref for Mounts {
+    type Target = [VolumeMount];
+    fn deref(&self) -> &[VolumeMount] {
+        &self.0
+    }
+}
+
+impl<M: Into<Arc<[VolumeMount]>>> From<M> for Mounts {
+    fn from(mounts: M) -> Mounts {
+        Mounts(mounts.into())
+    }
+}
+
+impl FromIterator<VolumeMount> for Mounts {
+    fn from_iter<I: IntoIterator<Item = VolumeMount>>(mounts: I) -> Mounts {
+        Mounts(mounts.into_iter().collect())
+    }
+}
+
+impl<'a> IntoIterator for &'a Mounts {
+    type Item = &'a VolumeMount;
+    type IntoIter = core::slice::Iter<'a, VolumeMount>;
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+impl<const N: usize> PartialEq<[VolumeMount; N]> for Mounts {
+    fn eq(&self, other: &[VolumeMount; N]) -> bool {
+        **self == *other
+    }
 }
 
 /// A volume.

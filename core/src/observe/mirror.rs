@@ -44,7 +44,7 @@ pub(super) fn failed(r: &mut Recording<'_>, op: OpId, name: FullName, uid: PodUi
     let first = record.retry.failures == 0;
     record.retry.fail(now, timing.retry_backoff_initial, timing.retry_backoff_max);
     if first && r.state.pods.contains_key(&uid) {
-        r.tell(uid, true, "FailedMirror", error.message.clone(), None);
+        r.tell(uid, true, "FailedMirror", (&error.message).into(), None);
     }
     touch(r, name);
 }

@@ -27,6 +27,7 @@ pub(super) fn pod_applied(r: &mut Recording<'_>, pod: &Arc<Pod>) {
         subscribe(r.state, uid, pod);
         r.touched.add(uid);
         let Some(known) = r.state.pod_mut(uid) else { return };
+        known.changed();
         known.applied_in = epoch;
         if known.object_gone {
             // Case 85, B6: wanted again while ending; honoured once this life is over.
@@ -124,6 +125,7 @@ pub(crate) fn terminate(
             pod.lifecycle = Lifecycle::Terminating(Termination { cause, since: now, deadline });
             pod.pending = None;
             pod.in_progress = None;
+            pod.changed();
             let (pod, subject, to) = (pod.pod.uid, Subject::Pod, pod.label().into());
             out.transitions.push(Transition { pod, subject, from: from.into(), to });
         }
@@ -196,10 +198,9 @@ pub(super) fn node_changed(r: &mut Recording<'_>, node: &NodeFacts) {
     let all: Vec<PodUid> = r.state.pods.keys().copied().collect();
     for uid in all {
         r.touched.add(uid);
-        if let Some(pod) = r.state.pod_mut(uid)
-            && pod.is_active()
-            && pod.pending.is_some()
-        {
+        let Some(pod) = r.state.pod_mut(uid) else { continue };
+        pod.changed();
+        if pod.is_active() && pod.pending.is_some() {
             r.state.queue.insert(uid);
         }
     }
@@ -219,29 +220,32 @@ pub(super) fn readiness_gate(r: &mut Recording<'_>, uid: PodUid, condition: &Nam
 }
 
 pub(super) fn status_written(r: &mut Recording<'_>, op: OpId, uid: PodUid) {
-    let Some(pod) = r.pod(uid) else { return };
+    let Some(pod) = r.pod_unchanged(uid) else { return };
     if pod.publication.writing != Some(op) {
         return r.stale(uid, op);
     }
     pod.publication.writing = None;
     pod.publication.retry.clear();
-    let Some(sent) = pod.publication.sent.clone() else { return };
-    pod.publication.terminal_acknowledged |= sent.phase.is_terminal();
+    // Nothing was derived while the write was in flight, so what was sent is what was derived last.
+    let Some(sent) = pod.publication.current.as_mut().filter(|_| pod.publication.sent.is_some()) else {
+        return;
+    };
+    pod.publication.terminal_acknowledged |= sent.is_terminal;
     // An end that people have seen as `state` may move on to `lastState`.
-    for status in sent.containers.iter().chain(&sent.init_containers) {
-        let crate::status::ContainerState::Terminated(shown) = &status.state else { continue };
-        let Some(id) = &shown.id else { continue };
-        if let Some(container) = pod.container_of(id)
+    for id in core::mem::take(&mut sent.ends) {
+        if let Some(container) = pod.container_of(&id)
             && container.last.as_ref().is_some_and(|e| e.attempt == id.attempt)
+            && !container.end_shown
         {
             container.end_shown = true;
+            pod.changed();
         }
     }
 }
 
 pub(super) fn status_write_failed(r: &mut Recording<'_>, op: OpId, uid: PodUid) {
     let (now, timing) = (r.state.now, r.state.config.timing.clone());
-    let Some(pod) = r.pod(uid) else { return };
+    let Some(pod) = r.pod_unchanged(uid) else { return };
     if pod.publication.writing != Some(op) {
         return r.stale(uid, op);
     }
@@ -252,7 +256,7 @@ pub(super) fn status_write_failed(r: &mut Recording<'_>, op: OpId, uid: PodUid) 
 
 pub(super) fn release_failed(r: &mut Recording<'_>, op: OpId, uid: PodUid) {
     let (now, timing) = (r.state.now, r.state.config.timing.clone());
-    let Some(pod) = r.pod(uid) else { return };
+    let Some(pod) = r.pod_unchanged(uid) else { return };
     if pod.releasing != Some(op) {
         return r.stale(uid, op);
     }
@@ -349,5 +353,6 @@ pub(crate) fn fail_with(pod: &mut PodState, reason: &str, message: Name) {
     if pod.terminal.is_none() {
         pod.terminal = Some(TerminalPhase::Failed);
         pod.end_reason = Some((reason.into(), message));
+        pod.changed();
     }
 }
