@@ -286,7 +286,10 @@ impl Node {
 
     /// The rooms below `observe`, for the pods that were touched.
     fn settle(&mut self, mut touched: Touched, out: &mut Commands) {
-        allocate::room(&mut self.state, &touched, out);
+        let only = if let [uid] = touched.pods() { self.state.pods.get(uid) } else { None };
+        if only.is_none_or(|pod| !allocate::is_through(pod, &self.state.queue)) {
+            allocate::room(&mut self.state, &touched, out);
+        }
         for &uid in touched.pods() {
             self.cache.dirty.add(uid);
             let (sources_ready, runtime_seen) =

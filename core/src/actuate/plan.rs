@@ -283,6 +283,10 @@ enum MountChange {
 /// (kubelet-volumes §6.21): a mount of another life of the same name is another mount.
 fn mount_change(pod: &PodState, container: &ContainerState) -> MountChange {
     let Some(instance) = &container.instance else { return MountChange::Same };
+    let lives = |lease: &VolumeId| pod.volumes.iter().any(|v| v.removed.is_none() && v.id == *lease);
+    if instance.spec == container.spec && instance.leases.iter().all(lives) {
+        return MountChange::Same;
+    }
     let wanted = &container.spec.mounts;
     let has = |mount: &VolumeMount, life: &VolumeId| {
         instance.mounts.iter().zip(&*instance.leases).any(|(m, l)| *m == *mount && *l == *life)

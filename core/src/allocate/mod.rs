@@ -15,6 +15,7 @@ use crate::node::State;
 use crate::observe::{Recording, look_again};
 use crate::resources::{ResourceList, ResourceName, Resources};
 use crate::state::{InProgress, Lifecycle, Pending, PendingKind, PodState, Shared, TerminationCause};
+use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use transaction::Verdict;
@@ -46,11 +47,6 @@ fn visit(state: &mut State, uid: PodUid, newly_queued: &mut Vec<PodUid>, out: &m
     let Some(pod) = state.pods.get(&uid) else { return };
     match pod.lifecycle {
         Lifecycle::Waiting => consider(state, uid, out),
-        Lifecycle::Active if is_as_desired(pod) && !state.queue.contains(&uid) => {
-            if charge::is_current(pod) {
-                return;
-            }
-        }
         Lifecycle::Active => {
             if book(state, uid) {
                 newly_queued.push(uid);
@@ -61,6 +57,16 @@ fn visit(state: &mut State, uid: PodUid, newly_queued: &mut Vec<PodUid>, out: &m
         }
     }
     charge::refresh(state, uid);
+}
+
+/// The room has nothing to do with the pod, if no other is touched by the event (its charge is brought up to date when
+/// the rooms below are through).
+pub(crate) fn is_through(pod: &PodState, queue: &BTreeSet<PodUid>) -> bool {
+    match pod.lifecycle {
+        Lifecycle::Waiting => false,
+        Lifecycle::Active => is_as_desired(pod) && !queue.contains(&pod.pod.uid),
+        Lifecycle::Terminating(_) | Lifecycle::Terminated => !queue.contains(&pod.pod.uid),
+    }
 }
 
 /// The very spec that is desired is allocated, and nothing is said to be pending: there is nothing to book.

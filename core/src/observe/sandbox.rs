@@ -91,7 +91,7 @@ pub(super) fn stop_failed(r: &mut Recording<'_>, op: OpId, uid: PodUid, attempt:
 }
 
 pub(super) fn removed(r: &mut Recording<'_>, op: OpId, uid: PodUid, attempt: u32) {
-    let Some(pod) = r.pod(uid) else { return };
+    let Some(pod) = r.pod_unchanged(uid) else { return };
     if !find(pod, attempt).is_some_and(|s| matches!(s.phase, SandboxPhase::Removing { op: o } if o == op)) {
         return r.stale(uid, op);
     }

@@ -127,7 +127,7 @@ pub(crate) fn terminate(pod: &mut PodState, cause: TerminationCause, now: Time, 
 
 pub(super) fn pod_removed(r: &mut Recording<'_>, uid: PodUid) {
     let now = r.state.now;
-    if let Some(pod) = r.pod(uid) {
+    if let Some(pod) = r.pod_unchanged(uid) {
         object_gone(pod, now);
     }
 }
@@ -225,7 +225,10 @@ pub(super) fn status_written(r: &mut Recording<'_>, op: OpId, uid: PodUid) {
             && !container.end_shown
         {
             container.end_shown = true;
-            pod.changed();
+            // Only a wait takes the place of an end.
+            if container.start_failure.is_some() {
+                pod.changed();
+            }
         }
     }
 }

@@ -83,11 +83,12 @@ fn initialized(pod: &PodState, phase: PodPhase) -> (bool, &'static str, Word) {
 
 /// Sidecars and main containers of the allocation; what is only desired is ignored (KEP-5972 "Readiness").
 fn containers_ready(pod: &PodState, phase: PodPhase) -> (bool, &'static str, Word) {
-    // An end that was forced on a pod that had not run says what it lacked (recording 15).
-    let computed = super::phase::compute(pod, true);
     match phase {
         PodPhase::Succeeded => return (false, "PodCompleted", Word::default()),
-        PodPhase::Failed if computed.is_terminal() => return (false, "PodFailed", Word::default()),
+        // An end that was forced on a pod that had not run says what it lacked (recording 15).
+        PodPhase::Failed if super::phase::compute(pod, true).is_terminal() => {
+            return (false, "PodFailed", Word::default());
+        }
         PodPhase::Failed | PodPhase::Pending | PodPhase::Running => {}
     }
     let counted = |c: &&ContainerState| {
