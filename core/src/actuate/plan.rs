@@ -289,9 +289,9 @@ fn mount_change(pod: &PodState, container: &ContainerState) -> MountChange {
     }
     let wanted = &container.spec.mounts;
     let has = |mount: &VolumeMount, life: &VolumeId| {
-        instance.mounts.iter().zip(&*instance.leases).any(|(m, l)| *m == *mount && *l == *life)
+        instance.spec.mounts.iter().zip(&*instance.leases).any(|(m, l)| *m == *mount && *l == *life)
     };
-    let same = wanted.len() == instance.mounts.len()
+    let same = wanted.len() == instance.leases.len()
         && wanted.iter().all(|m| pod.volume(&m.name).is_some_and(|v| has(m, &v.id)));
     if same {
         return MountChange::Same;

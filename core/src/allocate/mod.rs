@@ -15,6 +15,7 @@ use crate::node::State;
 use crate::observe::{Recording, look_again};
 use crate::resources::{ResourceList, ResourceName, Resources};
 use crate::state::{InProgress, Lifecycle, Pending, PendingKind, PodState, Shared, TerminationCause};
+use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -209,7 +210,7 @@ fn attempt(state: &mut State, uid: PodUid, out: &mut Commands) -> bool {
             pod.pending = None;
             commit::commit(pod, &Shared::new(desired), generation, now, out);
             if resources_change {
-                pod.in_progress = Some(InProgress { generation, error: None, since: now });
+                pod.in_progress = Some(Box::new(InProgress { generation, error: None, since: now }));
                 tell(state, out, uid, false, "ResizeStarted".into(), "Pod resize started".into());
             }
             charge::refresh(state, uid);
@@ -257,7 +258,7 @@ fn refuse(
     let Some(pod) = state.pod_mut(uid) else { return false };
     let before = pod.pending.clone();
     let since = before.as_ref().filter(|p| p.kind == kind).map_or(now, |p| p.since);
-    pod.pending = Some(Pending { kind, message: message.clone(), generation, since });
+    pod.pending = Some(Box::new(Pending { kind, message: message.clone(), generation, since }));
     if pod.pending == before {
         return false;
     }

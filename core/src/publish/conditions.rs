@@ -35,7 +35,7 @@ pub(super) fn derive(pod: &PodState, phase: PodPhase, now: Time) -> Vec<Conditio
     if pod.restarting_all.is_some() {
         push(ConditionKind::AllContainersRestarting, true, "", Word::default(), generation);
     }
-    if pod.end_reason.as_ref().is_some_and(|(reason, _)| &**reason == "Evicted") {
+    if pod.end_reason.as_ref().is_some_and(|end| &*end.0 == "Evicted") {
         push(ConditionKind::DisruptionTarget, true, "TerminationByKubelet", Word::default(), generation);
     }
     let ready_to_start = pod.ready_sandbox().is_some()

@@ -177,7 +177,7 @@ fn mount(pod: &mut PodState, at: usize, ctx: &mut Context<'_>) {
         return;
     }
     let (Some(spec), Some(allocated)) = (pod.volumes[at].spec.clone(), &pod.allocated) else { return };
-    let rule = if pod.volumes[at].retry.failures > 0 { Rule::VolumeRetry } else { Rule::VolumeDesired };
+    let rule = if pod.volumes[at].retry.failures() > 0 { Rule::VolumeRetry } else { Rule::VolumeDesired };
     let given = content(pod, &spec, ctx).unwrap_or_default();
     let action = Action::MountVolume {
         volume: pod.volumes[at].id.clone(),
