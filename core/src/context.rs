@@ -134,7 +134,7 @@ impl Context<'_> {
 
     /// As `due`, for a back-off.
     pub fn retry_due(&mut self, retry: &crate::state::Retry, why: Why) -> bool {
-        retry.until.is_none_or(|at| self.due(at, why))
+        retry.until().is_none_or(|at| self.due(at, why))
     }
 
     /// Gives a command; returns its operation.

@@ -293,13 +293,15 @@ impl Node {
 
     /// The rooms below `observe`, for the pods that were touched.
     fn settle(&mut self, mut touched: Touched, out: &mut Commands) {
-        allocate::room(&mut self.state, &mut touched, out);
+        let only = if let [uid] = touched.pods() { self.state.pods.get(uid) } else { None };
+        let claims = !self.state.preemptors.is_empty();
+        if claims || only.is_none_or(|pod| !allocate::is_through(pod, &self.state.queue)) {
+            allocate::room(&mut self.state, &mut touched, out);
+        }
         let mut static_names = Vec::new();
+        let (may_undo, runtime_seen) = (self.state.may_undo(), self.state.recovery.runtime.seen);
         for &uid in touched.pods() {
             self.cache.dirty.add(uid);
-            let (sources_ready, runtime_seen) =
-                (self.state.sources_ready(), self.state.recovery.runtime.seen);
-            let may_undo = sources_ready && runtime_seen && self.state.recovery.mounts.seen;
             let state = &mut self.state;
             let Some(pod) = state.pods.get_mut(&uid).map(Arc::make_mut) else { continue };
             let mirror = match pod.pod.source {

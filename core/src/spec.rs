@@ -228,28 +228,70 @@ pub struct VolumeMount {
     pub rest: Blob,
 }
 
-/// The mounts of one instance: made once, shown again and again.
-#[derive(Default, Clone, Debug, PartialEq, Eq, bincode::Encode, bincode::Decode)]
+/// The mounts of one instance: those of the definition that it was made from, or, at the boundary, a list.
+#[derive(Default, Clone, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "rkyv", derive(rkyv::Archive, rkyv::Serialize, rkyv::Deserialize))]
-pub struct Mounts(Arc<[VolumeMount]>);
+#[cfg_attr(feature = "serde", serde(from = "Vec<VolumeMount>", into = "Vec<VolumeMount>"))]
+pub enum Mounts {
+    /// There is no instance.
+    #[default]
+    None,
+    /// All that the definition has.
+    Of(Arc<Container>),
+    /// These.
+    List(Arc<[VolumeMount]>),
+}
 
 impl Deref for Mounts {
     type Target = [VolumeMount];
     fn deref(&self) -> &[VolumeMount] {
-        &self.0
+        match self {
+            Mounts::None => &[],
+            Mounts::Of(definition) => &definition.mounts,
+            Mounts::List(list) => list,
+        }
     }
 }
 
-impl<M: Into<Arc<[VolumeMount]>>> From<M> for Mounts {
-    fn from(mounts: M) -> Mounts {
-        Mounts(mounts.into())
+impl PartialEq for Mounts {
+    fn eq(&self, other: &Mounts) -> bool {
+        **self == **other
+    }
+}
+
+impl Eq for Mounts {}
+
+impl bincode::Encode for Mounts {
+    fn encode<E: bincode::enc::Encoder>(&self, encoder: &mut E) -> Result<(), bincode::error::EncodeError> {
+        (**self).encode(encoder)
+    }
+}
+
+impl<C> bincode::Decode<C> for Mounts {
+    fn decode<D: bincode::de::Decoder<Context = C>>(
+        decoder: &mut D,
+    ) -> Result<Mounts, bincode::error::DecodeError> {
+        Vec::decode(decoder).map(Mounts::from)
+    }
+}
+
+bincode::impl_borrow_decode!(Mounts);
+
+impl From<Vec<VolumeMount>> for Mounts {
+    fn from(mounts: Vec<VolumeMount>) -> Mounts {
+        Mounts::List(mounts.into())
+    }
+}
+
+impl From<Mounts> for Vec<VolumeMount> {
+    fn from(mounts: Mounts) -> Vec<VolumeMount> {
+        mounts.to_vec()
     }
 }
 
 impl FromIterator<VolumeMount> for Mounts {
     fn from_iter<I: IntoIterator<Item = VolumeMount>>(mounts: I) -> Mounts {
-        Mounts(mounts.into_iter().collect())
+        Mounts::List(mounts.into_iter().collect())
     }
 }
 

@@ -13,6 +13,9 @@ pub(super) fn collect(pod: &mut PodState, ctx: &mut Context<'_>) {
     if !(pod.born == ctx.epoch || ctx.may_undo) {
         return;
     }
+    if pod.containers.iter().all(|c| c.dead.is_empty() && c.removed.is_none()) {
+        return;
+    }
     let goes = pod.is_terminated() && (pod.object_gone || pod.pod.deletion.is_some());
     let kept = ctx.config.timing.removed_statuses_kept as usize;
     let surplus = surplus_statuses(pod, kept);

@@ -283,11 +283,15 @@ enum MountChange {
 /// (kubelet-volumes §6.21): a mount of another life of the same name is another mount.
 fn mount_change(pod: &PodState, container: &ContainerState) -> MountChange {
     let Some(instance) = &container.instance else { return MountChange::Same };
+    let lives = |lease: &VolumeId| pod.volumes.iter().any(|v| v.removed.is_none() && v.id == *lease);
+    if instance.spec == container.spec && instance.leases.iter().all(lives) {
+        return MountChange::Same;
+    }
     let wanted = &container.spec.mounts;
     let has = |mount: &VolumeMount, life: &VolumeId| {
-        instance.mounts.iter().zip(&*instance.leases).any(|(m, l)| *m == *mount && *l == *life)
+        instance.spec.mounts.iter().zip(&*instance.leases).any(|(m, l)| *m == *mount && *l == *life)
     };
-    let same = wanted.len() == instance.mounts.len()
+    let same = wanted.len() == instance.leases.len()
         && wanted.iter().all(|m| pod.volume(&m.name).is_some_and(|v| has(m, &v.id)));
     if same {
         return MountChange::Same;

@@ -148,7 +148,7 @@ fn resize_pod(pod: &mut PodState, resources: Resources, ctx: &mut Context<'_>) {
     }
     let op =
         ctx.command(pod.pod.uid, Rule::ResizeInPlace, Action::ResizePod { resources: resources.clone() });
-    pod.cgroup_resizing = Some((op, resources));
+    pod.cgroup_resizing = Some(Box::new((op, resources)));
 }
 
 /// Values that mean the same to the kernel count as acknowledged, so that the sums are right.

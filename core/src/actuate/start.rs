@@ -67,7 +67,7 @@ fn backoff_over(pod: &mut PodState, i: usize, ctx: &mut Context<'_>) -> bool {
     let (name, full) = (container.name.clone(), full_name(pod));
     let message = text(format_args!("back-off {delay} restarting failed container={name} pod={full}"));
     let container = &mut pod.containers[i];
-    let waits = Some(("CrashLoopBackOff".into(), message));
+    let waits = Some(Box::new(("CrashLoopBackOff".into(), message)));
     let is_news = container.start_failure != waits;
     container.start_failure = waits;
     if !container.backoff_told {
@@ -102,7 +102,7 @@ fn names_exist(pod: &mut PodState, i: usize) -> bool {
         "cannot find volume \"{}\" to mount into container \"{}\"",
         missing.name, container.name
     ));
-    let waits = Some(("CreateContainerConfigError".into(), message));
+    let waits = Some(Box::new(("CreateContainerConfigError".into(), message)));
     if pod.containers[i].start_failure != waits {
         pod.containers[i].start_failure = waits;
         pod.changed();
@@ -135,11 +135,11 @@ fn pull(pod: &mut PodState, i: usize, rule: Rule, ctx: &mut Context<'_>) {
         // The failure itself is shown once before the wait is.
         let is_shown = pull_error_is_shown(pod, i);
         let container = &mut pod.containers[i];
-        let is_pull_error = container.start_failure.as_ref().is_some_and(|(r, _)| &**r == PULL_ERROR);
+        let is_pull_error = container.start_failure.as_ref().is_some_and(|told| *told.0 == *PULL_ERROR);
         if is_pull_error && is_shown {
             let message = text(format_args!("Back-off pulling image \"{}\"", container.spec.image));
             let name = container.name.clone();
-            container.start_failure = Some(("ImagePullBackOff".into(), message.clone()));
+            container.start_failure = Some(Box::new(("ImagePullBackOff".into(), message.clone())));
             ctx.tell(pod.pod.uid, false, "BackOff", (&message).into(), Some(name));
             pod.changed();
         }
@@ -153,9 +153,8 @@ fn pull(pod: &mut PodState, i: usize, rule: Rule, ctx: &mut Context<'_>) {
         policy: container.spec.pull_policy,
     };
     let op = ctx.command(pod.pod.uid, rule, action);
-    let from = pod.containers[i].label();
-    pod.containers[i].pulling = Some((op, pod.containers[i].spec.image.clone()));
-    ctx.moved(pod.pod.uid, Subject::Container(id), from, "Pulling");
+    pod.containers[i].pulling = Some(Box::new((op, pod.containers[i].spec.image.clone())));
+    ctx.moved(pod.pod.uid, Subject::Container(id), "Waiting", "Pulling");
 }
 
 fn create(
@@ -185,7 +184,6 @@ fn create(
         allocated: allocated.spec.arc().clone(),
     };
     let op = ctx.command(pod.pod.uid, rule, action);
-    let from = pod.containers[i].label();
     let container = &mut pod.containers[i];
     container.next_attempt += 1;
     // The lease is taken before the container can exist.
@@ -193,7 +191,6 @@ fn create(
         attempt,
         phase: InstancePhase::Creating { op },
         spec: container.spec.clone(),
-        mounts: container.spec.mounts.as_slice().into(),
         leases: mounts.into_iter().map(|m| m.volume).collect(),
         image_id: container.image_id.clone().unwrap_or_default(),
         sandbox,
@@ -206,7 +203,8 @@ fn create(
         stop: None,
     }));
     pod.changed();
-    ctx.moved(pod.pod.uid, Subject::Container(id), from, "Creating");
+    // The next life waits until it is begun, whatever became of the one before.
+    ctx.moved(pod.pod.uid, Subject::Container(id), "Waiting", "Creating");
 }
 
 fn start(pod: &mut PodState, i: usize, rule: Rule, ctx: &mut Context<'_>) {

@@ -36,7 +36,11 @@ pub(crate) fn allocation(spec: Shared<PodSpec>, generation: u64, at: Time) -> Al
     let mut charge = requests.clone();
     charge.set(ResourceName::Pods, 1);
     let cgroup = super::cgroup_of(&spec, &requests);
-    let in_force = crate::publish::sum_in_force(spec.containers.iter().map(|c| &c.resources));
+    let mut in_force = crate::publish::sum_in_force(spec.containers.iter().map(|c| &c.resources));
+    if in_force.requests == requests {
+        // The usual case: one list for both.
+        in_force.requests = requests.clone();
+    }
     Allocation { spec, requests, charge, in_force, cgroup, generation, at }
 }
 
@@ -51,6 +55,7 @@ fn commit_volumes(pod: &mut PodState, spec: &PodSpec, now: Time, uid: PodUid, ou
             volume.retry.clear();
         }
     }
+    pod.volumes.reserve_exact(spec.volumes.len().saturating_sub(pod.volumes.len()));
     for new in &spec.volumes {
         if pod.volume(&new.name).is_some() {
             continue;
@@ -98,6 +103,8 @@ fn commit_containers(pod: &mut PodState, spec: &PodSpec, now: Time, uid: PodUid,
             None => container.removed = Some(now),
         }
     }
+    let wanted = spec.init_containers.len() + spec.containers.len();
+    pod.containers.reserve_exact(wanted.saturating_sub(pod.containers.len()));
     let inits = spec
         .init_containers
         .iter()

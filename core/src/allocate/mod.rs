@@ -16,6 +16,8 @@ use crate::node::State;
 use crate::observe::{Recording, look_again};
 use crate::resources::{ResourceList, ResourceName, Resources};
 use crate::state::{InProgress, Lifecycle, Pending, PendingKind, PodState, Shared, TerminationCause};
+use alloc::boxed::Box;
+use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use transaction::Verdict;
@@ -53,11 +55,6 @@ fn visit(
     let Some(pod) = state.pods.get(&uid) else { return };
     match pod.lifecycle {
         Lifecycle::Waiting => consider(state, uid, touched, out),
-        Lifecycle::Active if is_as_desired(pod) && !state.queue.contains(&uid) => {
-            if charge::is_current(pod) {
-                return;
-            }
-        }
         Lifecycle::Active => {
             if book(state, uid) {
                 newly_queued.push(uid);
@@ -69,6 +66,16 @@ fn visit(
         }
     }
     charge::refresh(state, uid);
+}
+
+/// The room has nothing to do with the pod, if no other is touched by the event (its charge is brought up to date when
+/// the rooms below are through).
+pub(crate) fn is_through(pod: &PodState, queue: &BTreeSet<PodUid>) -> bool {
+    match pod.lifecycle {
+        Lifecycle::Waiting => false,
+        Lifecycle::Active => is_as_desired(pod) && !queue.contains(&pod.pod.uid),
+        Lifecycle::Terminating(_) | Lifecycle::Terminated => !queue.contains(&pod.pod.uid),
+    }
 }
 
 /// The very spec that is desired is allocated, and nothing is said to be pending: there is nothing to book.
@@ -238,7 +245,7 @@ fn attempt(state: &mut State, uid: PodUid, touched: &mut Touched, out: &mut Comm
             pod.pending = None;
             commit::commit(pod, &Shared::new(desired), generation, now, out);
             if resources_change {
-                pod.in_progress = Some(InProgress { generation, error: None, since: now });
+                pod.in_progress = Some(Box::new(InProgress { generation, error: None, since: now }));
                 tell(state, out, uid, false, "ResizeStarted".into(), "Pod resize started".into());
             }
             charge::refresh(state, uid);
@@ -292,23 +299,21 @@ fn refuse(
     let Some(pod) = state.pod_mut(uid) else { return false };
     let before = pod.pending.clone();
     let since = before.as_ref().filter(|p| p.kind == kind).map_or(now, |p| p.since);
-    pod.pending = Some(Pending { kind, message: message.clone(), generation, since });
+    pod.pending = Some(Box::new(Pending { kind, message: message.clone(), generation, since }));
     if pod.pending == before {
         return false;
     }
     pod.changed();
     // Told once per change, not once per attempt.
-    if before.is_none_or(|p| p.kind != kind || p.message != message || p.generation != generation) {
-        let reason = match kind {
-            PendingKind::Deferred => "ResizeDeferred",
-            PendingKind::Infeasible => "ResizeInfeasible",
-        };
-        if resources {
-            tell(state, out, uid, true, reason.into(), Word::from(&message));
-        }
-        if structure {
-            tell(state, out, uid, true, "FailedAllocation".into(), Word::from(&message));
-        }
+    let reason = match kind {
+        PendingKind::Deferred => "ResizeDeferred",
+        PendingKind::Infeasible => "ResizeInfeasible",
+    };
+    if resources {
+        tell(state, out, uid, true, reason.into(), Word::from(&message));
+    }
+    if structure {
+        tell(state, out, uid, true, "FailedAllocation".into(), Word::from(&message));
     }
     true
 }

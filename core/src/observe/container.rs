@@ -19,11 +19,11 @@ pub(super) fn image_pulled(
     already_present: bool,
 ) {
     let Some(pod) = r.pod_unchanged(uid) else { return };
-    let Some(container) = pod.container_of(id).filter(|c| c.pulling.as_ref().is_some_and(|(o, _)| *o == op))
+    let Some(container) = pod.container_of(id).filter(|c| c.pulling.as_ref().is_some_and(|p| p.0 == op))
     else {
         return r.stale(uid, op);
     };
-    let Some((_, image)) = container.pulling.take() else { return };
+    let Some((_, image)) = container.pulling.take().map(|p| *p) else { return };
     // The definition may have moved on to another image meanwhile, which then wants a pull of its own.
     container.image_id = (image == container.spec.image).then(|| image_id.clone());
     container.pull_retry.clear();
@@ -47,14 +47,14 @@ pub(super) fn image_pull_failed(
 ) {
     let (now, timing) = (r.state.now, r.state.config.timing.clone());
     let Some(pod) = r.pod(uid) else { return };
-    let Some(container) = pod.container_of(id).filter(|c| c.pulling.as_ref().is_some_and(|(o, _)| *o == op))
+    let Some(container) = pod.container_of(id).filter(|c| c.pulling.as_ref().is_some_and(|p| p.0 == op))
     else {
         return r.stale(uid, op);
     };
     container.pulling = None;
     container.pull_retry.fail(now, timing.pull_backoff_initial, timing.pull_backoff_max);
     let reason = error.reason.clone().unwrap_or_else(|| crate::actuate::start::PULL_ERROR.into());
-    container.start_failure = Some((reason.clone(), error.message.clone()));
+    container.start_failure = Some(Box::new((reason.clone(), error.message.clone())));
     let image = container.spec.image.clone();
     r.moved(uid, Subject::Container(id.clone()), "Pulling", "Waiting");
     let message = sentence(format_args!("Failed to pull image \"{image}\": {}", error.message));
@@ -192,7 +192,7 @@ fn fail_start(
     timing: &Timing,
 ) {
     let reason = error.reason.clone().unwrap_or_else(|| reason.into());
-    container.start_failure = Some((reason, error.message.clone()));
+    container.start_failure = Some(Box::new((reason, error.message.clone())));
     container.start_retry.fail(now, timing.retry_backoff_initial, timing.retry_backoff_max);
 }
 
@@ -247,9 +247,8 @@ pub(crate) fn end_instance(container: &mut ContainerState, exit: Exit, message: 
         message,
         sandbox: instance.sandbox,
         why,
-        image: instance.spec.image.clone(),
+        spec: instance.spec,
         image_id: instance.image_id,
-        mounts: instance.mounts,
     }));
 }
 
@@ -284,7 +283,7 @@ pub(super) fn note_restart_all(pod: &mut PodState, id: &ContainerId) {
     let asked = container.removed.is_none()
         && container.last.as_ref().is_some_and(|e| crate::actuate::restart::asks_for_all(container, e));
     if asked {
-        pod.restarting_all = Some(id.clone());
+        pod.restarting_all = Some(Box::new(id.clone()));
     }
 }
 
@@ -418,7 +417,7 @@ pub(super) fn hook_done(
             if let Some(message) = error {
                 crate::actuate::stop::ask(instance, Rule::PostStartFailed, deadline);
                 if let Some(container) = pod.container_of(id) {
-                    container.start_failure = Some(("PostStartHookError".into(), message.clone()));
+                    container.start_failure = Some(Box::new(("PostStartHookError".into(), message.clone())));
                 }
             }
         }

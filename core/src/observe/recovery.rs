@@ -311,7 +311,7 @@ pub(super) fn runtime_observed(
                 let look = &mut r.state.recovery.runtime;
                 look.asked = None;
                 look.retry.fail(now, timing.retry_backoff_initial, timing.retry_backoff_max);
-                if let Some(at) = look.retry.until {
+                if let Some(at) = look.retry.until() {
                     r.state.wake_allocator(at, Why::ObserveRetry);
                 }
             }
@@ -450,7 +450,6 @@ fn container_found(r: &mut Recording<'_>, uid: PodUid, seen: &SeenContainer) {
                 attempt: id.attempt,
                 phase: InstancePhase::Unknown,
                 spec: Shared::new(definition.clone()),
-                mounts: definition.mounts.as_slice().into(),
                 leases: definition.mounts.iter().map(life).collect(),
                 image_id: "".into(),
                 sandbox: pod.sandbox.as_ref().map_or(0, |s| s.attempt),
@@ -578,7 +577,7 @@ pub(super) fn observe_failed(r: &mut Recording<'_>, op: OpId, error: &OpError) {
     };
     look.asked = None;
     look.retry.fail(now, timing.retry_backoff_initial, timing.retry_backoff_max);
-    if let Some(at) = look.retry.until {
+    if let Some(at) = look.retry.until() {
         r.state.wake_allocator(at, Why::ObserveRetry);
     }
     r.state.anomaly(
@@ -592,7 +591,7 @@ pub(super) fn observe_failed(r: &mut Recording<'_>, op: OpId, error: &OpError) {
 /// wake-up that led here took the place of its own.
 pub(crate) fn look_again(r: &mut Recording<'_>) {
     let now = r.state.now;
-    let wanted = |look: &Look| look.retry.until.filter(|_| !look.seen && look.asked.is_none());
+    let wanted = |look: &Look| look.retry.until().filter(|_| !look.seen && look.asked.is_none());
     let (mounts, runtime) = (wanted(&r.state.recovery.mounts), wanted(&r.state.recovery.runtime));
     for at in [mounts, runtime].into_iter().flatten().filter(|at| *at > now) {
         r.state.wake_allocator(at, Why::ObserveRetry);

@@ -91,7 +91,7 @@ pub(super) fn stop_failed(r: &mut Recording<'_>, op: OpId, uid: PodUid, attempt:
 }
 
 pub(super) fn removed(r: &mut Recording<'_>, op: OpId, uid: PodUid, attempt: u32) {
-    let Some(pod) = r.pod(uid) else { return };
+    let Some(pod) = r.pod_unchanged(uid) else { return };
     if !find(pod, attempt).is_some_and(|s| matches!(s.phase, SandboxPhase::Removing { op: o } if o == op)) {
         return r.stale(uid, op);
     }
@@ -120,8 +120,8 @@ pub(super) fn remove_failed(r: &mut Recording<'_>, op: OpId, uid: PodUid, attemp
 pub(super) fn pod_resized(r: &mut Recording<'_>, op: OpId, uid: PodUid) {
     let Some(pod) = r.pod(uid) else { return };
     match pod.cgroup_resizing.take() {
-        Some((asked, resources)) if asked == op => {
-            pod.cgroup = resources;
+        Some(asked) if asked.0 == op => {
+            pod.cgroup = asked.1;
             pod.cgroup_retry.clear();
         }
         other => {
@@ -134,7 +134,7 @@ pub(super) fn pod_resized(r: &mut Recording<'_>, op: OpId, uid: PodUid) {
 pub(super) fn pod_resize_failed(r: &mut Recording<'_>, op: OpId, uid: PodUid, error: &OpError) {
     let (now, timing) = (r.state.now, r.state.config.timing.clone());
     let Some(pod) = r.pod(uid) else { return };
-    if pod.cgroup_resizing.as_ref().is_none_or(|(asked, _)| *asked != op) {
+    if pod.cgroup_resizing.as_ref().is_none_or(|asked| asked.0 != op) {
         return r.stale(uid, op);
     }
     pod.cgroup_resizing = None;

@@ -10,6 +10,7 @@ use crate::node::State;
 use crate::spec::{Deletion, Pod, TerminalPhase};
 use crate::state::{Lifecycle, PodState, Shared, Termination, TerminationCause};
 use crate::time::{Nanos, Time};
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -32,7 +33,7 @@ pub(super) fn pod_applied(r: &mut Recording<'_>, pod: &Arc<Pod>) {
         if known.object_gone {
             // Case 85, B6: wanted again while ending; honoured once this life is over.
             let before = known.again.take();
-            known.again = pod.deletion.is_none().then(|| Shared::new(pod.clone()));
+            known.again = pod.deletion.is_none().then(|| Box::new(Shared::new(pod.clone())));
             for volume in before.iter().flat_map(|p| &p.spec.volumes).chain(&pod.spec.volumes) {
                 known.let_go_of(volume);
             }
@@ -67,7 +68,8 @@ pub(super) fn pod_applied(r: &mut Recording<'_>, pod: &Arc<Pod>) {
 /// Takes a new pod in, with what was found of it on the host before anyone named it.
 pub(super) fn insert(r: &mut Recording<'_>, pod: PodState) {
     let uid = pod.pod.uid;
-    r.state.names.entry((pod.pod.namespace.clone(), pod.pod.name.clone())).or_default().push(uid);
+    let name = (pod.pod.namespace.clone(), pod.pod.name.clone());
+    r.state.names.entry(name).or_insert_with(|| Vec::with_capacity(1)).push(uid);
     subscribe(r.state, uid, &pod.pod);
     r.state.pods.insert(uid, Arc::new(pod));
     r.touched.add(uid);
@@ -138,7 +140,7 @@ pub(crate) fn terminate(
 
 pub(super) fn pod_removed(r: &mut Recording<'_>, uid: PodUid) {
     let now = r.state.now;
-    if r.pod(uid).is_some()
+    if r.pod_unchanged(uid).is_some()
         && let Some(pod) = r.state.pod_mut(uid)
     {
         object_gone(pod, now, r.out);
@@ -238,7 +240,10 @@ pub(super) fn status_written(r: &mut Recording<'_>, op: OpId, uid: PodUid) {
             && !container.end_shown
         {
             container.end_shown = true;
-            pod.changed();
+            // Only a wait takes the place of an end.
+            if container.start_failure.is_some() {
+                pod.changed();
+            }
         }
     }
 }
@@ -314,7 +319,7 @@ pub(crate) fn forget_if_over(state: &mut State, uid: PodUid, out: &mut Commands)
         wake_now(state, *other);
     }
     if let Some(again) = &pod.again {
-        let mut next = PodState::new(again.clone(), state.events, state.epoch);
+        let mut next = PodState::new((**again).clone(), state.events, state.epoch);
         next.applied_in = pod.applied_in;
         // The UID is the same; no id of the former life comes twice (S6, S14).
         let containers = pod.containers.iter().map(|c| c.incarnation.saturating_add(1));
@@ -352,7 +357,7 @@ fn wake_now(state: &mut State, uid: PodUid) {
 pub(crate) fn fail_with(pod: &mut PodState, reason: &str, message: Name) {
     if pod.terminal.is_none() {
         pod.terminal = Some(TerminalPhase::Failed);
-        pod.end_reason = Some((reason.into(), message));
+        pod.end_reason = Some(Box::new((reason.into(), message)));
         pod.changed();
     }
 }

@@ -118,7 +118,7 @@ pub(super) fn refresh_failed(r: &mut Recording<'_>, op: OpId, uid: PodUid, id: &
     // refresh is due again.
     volume.refreshing = None;
     volume.content = crate::node::Digest::default();
-    let first = volume.refresh_retry.failures == 0;
+    let first = volume.refresh_retry.failures() == 0;
     volume.refresh_retry.fail(now, timing.volume_backoff_initial, timing.volume_backoff_max);
     let frozen = volume.removed.is_some();
     pod.content_changed = true;

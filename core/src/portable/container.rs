@@ -6,7 +6,7 @@ use crate::context::text;
 use crate::event::Exit;
 use crate::ids::{Name, OpId, VolumeId};
 use crate::resources::Resources;
-use crate::spec::{Container, VolumeMount};
+use crate::spec::Container;
 use crate::state::{
     ContainerKind, ContainerState, Dead, Ended, HookState, Instance, InstancePhase, Probes, Shared, Stop,
 };
@@ -60,7 +60,6 @@ struct InstanceDocument {
     phase: PhaseDocument,
     /// Where it differs from the container's.
     definition: Option<Arc<Container>>,
-    mounts: Vec<VolumeMount>,
     leases: Vec<VolumeId>,
     image_id: Name,
     sandbox: u32,
@@ -113,9 +112,9 @@ struct EndedDocument {
     message: Name,
     sandbox: u32,
     why: Option<Rule>,
-    image: Name,
+    /// Where it differs from the container's.
+    definition: Option<Arc<Container>>,
     image_id: Name,
-    mounts: Vec<VolumeMount>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -162,13 +161,13 @@ impl ContainerDocument {
             removed: *removed,
             next_attempt: *next_attempt,
             instance: instance.as_ref().map(|instance| InstanceDocument::of(instance, spec.arc())),
-            pulling: pulling.clone(),
+            pulling: pulling.as_deref().cloned(),
             image_id: image_id.clone(),
             pull_retry: pull_retry.into(),
             start_retry: start_retry.into(),
-            start_failure: start_failure.clone(),
-            last: last.as_deref().map(EndedDocument::of),
-            previous: previous.as_deref().map(EndedDocument::of),
+            start_failure: start_failure.as_deref().cloned(),
+            last: last.as_deref().map(|ended| EndedDocument::of(ended, spec.arc())),
+            previous: previous.as_deref().map(|ended| EndedDocument::of(ended, spec.arc())),
             end_shown: *end_shown,
             dead: dead.iter().map(DeadDocument::of).collect(),
             restarts: *restarts,
@@ -186,6 +185,8 @@ impl ContainerDocument {
             return Err(Unreadable::Contradiction(what));
         };
         let instance = self.instance.map(|told| Box::new(told.into_state(&definition)));
+        let last = self.last.map(|told| Box::new(told.into_state(&definition)));
+        let previous = self.previous.map(|told| Box::new(told.into_state(&definition)));
         Ok(ContainerState {
             name: self.name,
             incarnation: self.incarnation,
@@ -194,13 +195,13 @@ impl ContainerDocument {
             removed: self.removed,
             next_attempt: self.next_attempt,
             instance,
-            pulling: self.pulling,
+            pulling: self.pulling.map(Box::new),
             image_id: self.image_id,
             pull_retry: self.pull_retry.into(),
             start_retry: self.start_retry.into(),
-            start_failure: self.start_failure,
-            last: self.last.map(|told| Box::new(told.into_state())),
-            previous: self.previous.map(|told| Box::new(told.into_state())),
+            start_failure: self.start_failure.map(Box::new),
+            last,
+            previous,
             end_shown: self.end_shown,
             dead: self.dead.into_iter().map(DeadDocument::into_state).collect(),
             restarts: self.restarts,
@@ -225,7 +226,6 @@ impl InstanceDocument {
             attempt,
             phase,
             spec,
-            mounts,
             leases,
             image_id,
             sandbox,
@@ -242,7 +242,6 @@ impl InstanceDocument {
             attempt: *attempt,
             phase: (*phase).into(),
             definition: unless(spec, Some(known)),
-            mounts: mounts.to_vec(),
             leases: leases.to_vec(),
             image_id: image_id.clone(),
             sandbox: *sandbox,
@@ -262,7 +261,6 @@ impl InstanceDocument {
             attempt: self.attempt,
             phase: self.phase.into(),
             spec: Shared::new(self.definition.unwrap_or_else(|| known.clone())),
-            mounts: self.mounts.into_iter().collect(),
             leases: self.leases.into(),
             image_id: self.image_id,
             sandbox: self.sandbox,
@@ -303,30 +301,28 @@ impl StopDocument {
 }
 
 impl EndedDocument {
-    fn of(ended: &Ended) -> EndedDocument {
-        let Ended { attempt, exit, message, sandbox, why, image, image_id, mounts } = ended;
+    fn of(ended: &Ended, known: &Arc<Container>) -> EndedDocument {
+        let Ended { attempt, exit, message, sandbox, why, spec, image_id } = ended;
         EndedDocument {
             attempt: *attempt,
             exit: exit.clone(),
             message: message.clone(),
             sandbox: *sandbox,
             why: *why,
-            image: image.clone(),
+            definition: unless(spec, Some(known)),
             image_id: image_id.clone(),
-            mounts: mounts.to_vec(),
         }
     }
 
-    fn into_state(self) -> Ended {
+    fn into_state(self, known: &Arc<Container>) -> Ended {
         Ended {
             attempt: self.attempt,
             exit: self.exit,
             message: self.message,
             sandbox: self.sandbox,
             why: self.why,
-            image: self.image,
+            spec: Shared::new(self.definition.unwrap_or_else(|| known.clone())),
             image_id: self.image_id,
-            mounts: self.mounts.into_iter().collect(),
         }
     }
 }

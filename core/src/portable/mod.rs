@@ -145,14 +145,13 @@ struct RetryDocument {
 
 impl From<&Retry> for RetryDocument {
     fn from(retry: &Retry) -> RetryDocument {
-        let Retry { failures, until } = retry;
-        RetryDocument { failures: *failures, until: *until }
+        RetryDocument { failures: retry.failures(), until: retry.until() }
     }
 }
 
 impl From<RetryDocument> for Retry {
     fn from(document: RetryDocument) -> Retry {
-        Retry { failures: document.failures, until: document.until }
+        Retry::told(document.failures, document.until)
     }
 }
 

@@ -16,6 +16,7 @@ use crate::state::{
 };
 use crate::status::ConditionKind;
 use crate::time::Time;
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
@@ -230,7 +231,7 @@ impl PodDocument {
             allocated: allocated.as_ref().map(|allocation| AllocationDocument::of(allocation, desired)),
             lifecycle: LifecycleDocument::of(lifecycle),
             terminal: *terminal,
-            end_reason: end_reason.clone(),
+            end_reason: end_reason.as_deref().cloned(),
             start_time: *start_time,
             ever_ran: *ever_ran,
             initialized: *initialized,
@@ -245,12 +246,12 @@ impl PodDocument {
             volumes: volumes.iter().map(VolumeDocument::of).collect(),
             generation_floor: *generation_floor,
             content_changed: *content_changed,
-            pending: pending.as_ref().map(PendingDocument::of),
-            in_progress: in_progress.as_ref().map(InProgressDocument::of),
+            pending: pending.as_deref().map(PendingDocument::of),
+            in_progress: in_progress.as_deref().map(InProgressDocument::of),
             cgroup: cgroup.clone(),
-            cgroup_resizing: cgroup_resizing.clone(),
+            cgroup_resizing: cgroup_resizing.as_deref().cloned(),
             cgroup_retry: cgroup_retry.into(),
-            restarting_all: restarting_all.clone(),
+            restarting_all: restarting_all.as_deref().cloned(),
             observing: *observing,
             observe_retry: observe_retry.into(),
             gates_met: gates_met.clone(),
@@ -267,14 +268,14 @@ impl PodDocument {
         let mut state = PodState::new(Shared::new(self.pod), self.arrived, self.born);
         state.applied_in = self.applied_in;
         state.object_gone = self.object_gone;
-        state.again = self.again.map(Shared::new);
+        state.again = self.again.map(|again| Box::new(Shared::new(again)));
         state.allocated = self.allocated.map(|told| {
             allocation(Shared::new(told.spec.unwrap_or_else(|| desired.clone())), told.generation, told.at)
         });
         let allocated = state.allocated.as_ref().map(|allocation| allocation.spec.arc().clone());
         state.lifecycle = self.lifecycle.into_state();
         state.terminal = self.terminal;
-        state.end_reason = self.end_reason;
+        state.end_reason = self.end_reason.map(Box::new);
         state.start_time = self.start_time;
         state.ever_ran = self.ever_ran;
         state.initialized = self.initialized;
@@ -293,12 +294,12 @@ impl PodDocument {
         state.volumes = self.volumes.into_iter().map(VolumeDocument::into_state).collect();
         state.generation_floor = self.generation_floor;
         state.content_changed = self.content_changed;
-        state.pending = self.pending.map(PendingDocument::into_state);
-        state.in_progress = self.in_progress.map(InProgressDocument::into_state);
+        state.pending = self.pending.map(|told| Box::new(told.into_state()));
+        state.in_progress = self.in_progress.map(|told| Box::new(told.into_state()));
         state.cgroup = self.cgroup;
-        state.cgroup_resizing = self.cgroup_resizing;
+        state.cgroup_resizing = self.cgroup_resizing.map(Box::new);
         state.cgroup_retry = self.cgroup_retry.into();
-        state.restarting_all = self.restarting_all;
+        state.restarting_all = self.restarting_all.map(Box::new);
         state.observing = self.observing;
         state.observe_retry = self.observe_retry.into();
         state.gates_met = self.gates_met;

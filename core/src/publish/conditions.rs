@@ -36,8 +36,8 @@ pub(super) fn derive(pod: &PodState, phase: PodPhase, now: Time) -> Vec<Conditio
     if pod.restarting_all.is_some() {
         push(ConditionKind::AllContainersRestarting, true, "", Word::default(), generation);
     }
-    let disruption = pod.end_reason.as_ref().and_then(|(reason, message)| match &**reason {
-        "Evicted" => Some(Word::from(message)),
+    let disruption = pod.end_reason.as_ref().and_then(|end| match &*end.0 {
+        "Evicted" => Some(Word::from(&end.1)),
         PREEMPTED => Some(Word::from("Pod was preempted by Kubelet to accommodate a critical pod.")),
         _ => None,
     });
@@ -89,11 +89,12 @@ fn initialized(pod: &PodState, phase: PodPhase) -> (bool, &'static str, Word) {
 
 /// Sidecars and main containers of the allocation; what is only desired is ignored (KEP-5972 "Readiness").
 fn containers_ready(pod: &PodState, phase: PodPhase) -> (bool, &'static str, Word) {
-    // An end that was forced on a pod that had not run says what it lacked (recording 15).
-    let computed = super::phase::compute(pod, true);
     match phase {
         PodPhase::Succeeded => return (false, "PodCompleted", Word::default()),
-        PodPhase::Failed if computed.is_terminal() => return (false, "PodFailed", Word::default()),
+        // An end that was forced on a pod that had not run says what it lacked (recording 15).
+        PodPhase::Failed if super::phase::compute(pod, true).is_terminal() => {
+            return (false, "PodFailed", Word::default());
+        }
         PodPhase::Failed | PodPhase::Pending | PodPhase::Running => {}
     }
     let counted = |c: &&ContainerState| {

@@ -2,8 +2,8 @@
 //! for another (S14).
 
 use crate::ids::{ContainerId, Name};
-use crate::spec::Mounts;
-use crate::state::{ContainerKind, ContainerState, Ended, InstancePhase, Lifecycle, PodState};
+use crate::spec::{Container, Mounts};
+use crate::state::{ContainerKind, ContainerState, Ended, InstancePhase, Lifecycle, PodState, Shared};
 use crate::status::{ContainerState as Shown, ContainerStatus, Terminated};
 use alloc::vec::Vec;
 
@@ -58,7 +58,7 @@ fn unallocated(desired: &crate::spec::Container) -> ContainerStatus {
         image_id: Name::default(),
         allocated_resources: Default::default(),
         resources: Default::default(),
-        mounts: Mounts::default(),
+        mounts: Mounts::None,
     }
 }
 
@@ -67,12 +67,13 @@ fn of(pod: &PodState, container: &ContainerState) -> ContainerStatus {
     let instance = container.instance.as_ref();
     let shows_end = matches!(state, Shown::Terminated(_));
     let ended = container.last.as_ref().filter(|_| shows_end || instance.is_none());
+    let of_life = |spec: &Shared<Container>, image_id: &Name| {
+        (spec.image.clone(), image_id.clone(), Mounts::Of(spec.arc().clone()))
+    };
     let (image, image_id, mounts) = match (ended, instance) {
-        (Some(ended), _) => (ended.image.clone(), ended.image_id.clone(), ended.mounts.clone()),
-        (None, Some(instance)) => {
-            (instance.spec.image.clone(), instance.image_id.clone(), instance.mounts.clone())
-        }
-        (None, None) => (container.spec.image.clone(), Name::default(), Mounts::default()),
+        (Some(ended), _) => of_life(&ended.spec, &ended.image_id),
+        (None, Some(instance)) => of_life(&instance.spec, &instance.image_id),
+        (None, None) => (container.spec.image.clone(), Name::default(), Mounts::None),
     };
     let completed =
         container.kind == ContainerKind::Init && matches!(&state, Shown::Terminated(t) if t.exit_code == 0);
@@ -112,7 +113,7 @@ fn states(pod: &PodState, container: &ContainerState) -> (Shown, Option<Terminat
         return (Shown::Running { started_at }, last);
     }
     let waits = pod.is_active() && container.removed.is_none();
-    match (last, &container.start_failure) {
+    match (last, container.start_failure.as_deref()) {
         // Every end is shown as `state` once, before it moves on.
         (Some(last), _) if !container.end_shown => (Shown::Terminated(last), previous()),
         (last, Some((reason, message))) if waits => {

@@ -3,7 +3,7 @@
 
 use crate::ids::{ContainerId, Name};
 use crate::node::Digest;
-use crate::resources::{ResourceList, Resources};
+use crate::resources::{ResourceList, ResourceName, Resources};
 use crate::spec::VolumeMount;
 use crate::status::{Condition, ContainerState, ContainerStatus, PodStatus, Terminated, VolumeStatus};
 use crate::time::Time;
@@ -29,12 +29,25 @@ impl Feed {
     fn number(&mut self, number: u64) {
         self.0.extend_from_slice(&number.to_le_bytes());
     }
+    /// Most are short.
+    fn length(&mut self, length: usize) {
+        match u8::try_from(length) {
+            Ok(short) if short < u8::MAX => self.tag(short),
+            Ok(_) | Err(_) => {
+                self.tag(u8::MAX);
+                self.number(length as u64);
+            }
+        }
+    }
     fn text(&mut self, text: &str) {
-        self.number(text.len() as u64);
+        self.length(text.len());
+        if text.is_empty() {
+            return;
+        }
         self.0.extend_from_slice(text.as_bytes());
     }
     fn list<T>(&mut self, list: &[T], each: fn(&mut Feed, &T)) {
-        self.number(list.len() as u64);
+        self.length(list.len());
         list.iter().for_each(|item| each(self, item));
     }
     fn option<T>(&mut self, option: Option<&T>, some: fn(&mut Feed, &T)) {
@@ -174,9 +187,18 @@ impl Feed {
     }
 
     fn amounts(&mut self, list: &ResourceList) {
-        self.number(list.iter().count() as u64);
+        self.length(list.iter().count());
         for (name, amount) in list.iter() {
-            self.text(name.as_str());
+            match name {
+                ResourceName::Cpu => self.tag(0),
+                ResourceName::Memory => self.tag(1),
+                ResourceName::EphemeralStorage => self.tag(2),
+                ResourceName::Pods => self.tag(3),
+                ResourceName::Other(name) => {
+                    self.tag(4);
+                    self.text(name);
+                }
+            }
             self.number(*amount);
         }
     }

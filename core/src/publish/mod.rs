@@ -47,8 +47,7 @@ pub(crate) fn publish(pod: &mut PodState, ctx: &mut Context<'_>) {
     if !has_reader || told {
         return;
     }
-    let due = pod.publication.retry.until.is_none_or(|at| ctx.due(at, Why::StatusRetry));
-    if due {
+    if ctx.retry_due(&pod.publication.retry, Why::StatusRetry) {
         let status = fresh.unwrap_or_else(|| derive(pod, ctx.config, ctx.now));
         let action = Action::PublishStatus { status: Arc::new(status), mirror: ctx.mirror };
         let op = ctx.command(pod.pod.uid, Rule::StatusChanged, action);
@@ -99,7 +98,7 @@ fn renew(pod: &mut PodState, ctx: &Context<'_>) -> PodStatus {
 /// The pod's status as its state has it.
 pub(crate) fn derive(pod: &PodState, config: &Config, now: Time) -> PodStatus {
     let phase = phase::shown(pod);
-    let (reason, message) = pod.end_reason.clone().unwrap_or_default();
+    let (reason, message) = pod.end_reason.as_deref().cloned().unwrap_or_default();
     let before = pod.publication.current.as_ref();
     let ip = pod.sandbox.as_ref().and_then(|s| s.ip.clone());
     let init_containers = containers::of_kinds(pod, &[ContainerKind::Init, ContainerKind::Sidecar]);

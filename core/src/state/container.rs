@@ -6,7 +6,7 @@ use crate::command::Rule;
 use crate::event::Exit;
 use crate::ids::{ContainerId, Name, OpId, VolumeId};
 use crate::resources::Resources;
-use crate::spec::{Container, Mounts};
+use crate::spec::Container;
 use crate::time::{Nanos, Time};
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -48,7 +48,7 @@ pub struct ContainerState {
     /// The current life, if there is one, or may be.
     pub instance: Option<Box<Instance>>,
     /// An image pull for the next attempt, in flight, and of which image.
-    pub pulling: Option<(OpId, Name)>,
+    pub pulling: Option<Box<(OpId, Name)>>,
     /// The image for the next attempt is present.
     pub image_id: Option<Name>,
     /// Back-off of its image pulls.
@@ -56,7 +56,7 @@ pub struct ContainerState {
     /// Back-off of failed creates and starts.
     pub start_retry: Retry,
     /// Why the last start did not come about: `waiting.reason` and `.message`.
-    pub start_failure: Option<(Name, Name)>,
+    pub start_failure: Option<Box<(Name, Name)>>,
     /// The life that ended last.
     pub last: Option<Box<Ended>>,
     /// The one before it.
@@ -90,9 +90,7 @@ pub struct Instance {
     pub phase: InstancePhase,
     /// The definition it was made from.
     pub spec: Shared<Container>,
-    /// Its mounts: with `leases` the fingerprint for the restart decision.
-    pub mounts: Mounts,
-    /// The life of the volume that each of them means.
+    /// The life of the volume that each mount of the definition means: with it the fingerprint for the restart decision.
     pub leases: Arc<[VolumeId]>,
     /// Digest of its image.
     pub image_id: Name,
@@ -206,12 +204,10 @@ pub struct Ended {
     pub sandbox: u32,
     /// Which rule stopped it; `None`: it ended by itself.
     pub why: Option<Rule>,
-    /// Its image.
-    pub image: Name,
+    /// The definition it was made from.
+    pub spec: Shared<Container>,
     /// Its image's digest.
     pub image_id: Name,
-    /// Its mounts.
-    pub mounts: Mounts,
 }
 
 /// A dead container that the runtime still holds.

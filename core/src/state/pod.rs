@@ -11,6 +11,7 @@ use crate::resources::{ResourceList, Resources};
 use crate::spec::{Pod, PodSpec, TerminalPhase, Volume};
 use crate::status::ConditionKind;
 use crate::time::{Nanos, Time};
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -30,7 +31,7 @@ pub struct PodState {
     /// Its object is gone from its source.
     pub object_gone: bool,
     /// The same UID was asked for again while this life was ending (B6, case 85).
-    pub again: Option<Shared<Pod>>,
+    pub again: Option<Box<Shared<Pod>>>,
     /// Admitted: what the node has promised.
     pub allocated: Option<Allocation>,
     /// Where it is in its life.
@@ -38,7 +39,7 @@ pub struct PodState {
     /// The phase it ends with, once known. Never changes (B10).
     pub terminal: Option<TerminalPhase>,
     /// `status.reason` and `.message` of an end that the node decided.
-    pub end_reason: Option<(Name, Name)>,
+    pub end_reason: Option<Box<(Name, Name)>>,
     /// `status.startTime`.
     pub start_time: Option<Time>,
     /// It was Running once: it never shows Pending again (DESIGN §4 rule 8).
@@ -70,17 +71,17 @@ pub struct PodState {
     /// Objects of volumes that went, to be given up unless something else of the pod shows them. Empty between events.
     pub let_go: Vec<ObjectRef>,
     /// Desired differs from allocated, and why.
-    pub pending: Option<Pending>,
+    pub pending: Option<Box<Pending>>,
     /// Allocated resources differ from actuated ones.
-    pub in_progress: Option<InProgress>,
+    pub in_progress: Option<Box<InProgress>>,
     /// What the pod's cgroup has (actuated).
     pub cgroup: Resources,
     /// A change of it in flight, and to what.
-    pub cgroup_resizing: Option<(OpId, Resources)>,
+    pub cgroup_resizing: Option<Box<(OpId, Resources)>>,
     /// Back-off of failed pod resizes.
     pub cgroup_retry: Retry,
     /// RestartAllContainers is under way; the container whose exit asked for it.
-    pub restarting_all: Option<ContainerId>,
+    pub restarting_all: Option<Box<ContainerId>>,
     /// A look at the runtime for this pod's unknowns, in flight.
     pub observing: Option<OpId>,
     /// Back-off of failed looks.
