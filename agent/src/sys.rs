@@ -41,27 +41,13 @@ pub struct NewNamespaces {
     pub mount: bool,
 }
 
-/// Forks with clone3 into a cgroup. The child runs `child` and never returns from here; the parent gets its pidfd.
-///
-/// Fails, without cloning, in a process with more than one thread: another thread's locks would stay locked in the child.
+/// Forks with clone3 into a cgroup. The child closes its copies of `not_for_child`, runs `child` and never returns from
+/// here; the parent gets its pidfd. For a process of one thread, as the pod shim is: a lock that another thread held would
+/// stay locked in the child.
 pub fn clone_child(
     namespaces: NewNamespaces,
     cgroup: Option<BorrowedFd<'_>>,
-    child: impl FnOnce() -> i32,
-) -> io::Result<Child> {
-    let threads = std::fs::read_dir("/proc/self/task").map(Iterator::count).unwrap_or(1);
-    if threads != 1 {
-        return Err(io::Error::other(format!(
-            "only a process of one thread may clone; this one has {threads}"
-        )));
-    }
-    clone_child_unchecked(namespaces, cgroup, child)
-}
-
-/// As `clone_child`, in a process that has no /proc to count its threads in: the pod shim, which never starts one.
-pub fn clone_child_unchecked(
-    namespaces: NewNamespaces,
-    cgroup: Option<BorrowedFd<'_>>,
+    not_for_child: &[BorrowedFd<'_>],
     child: impl FnOnce() -> i32,
 ) -> io::Result<Child> {
     let mut pidfd: RawFd = -1;
@@ -81,11 +67,16 @@ pub fn clone_child_unchecked(
         args.cgroup = cgroup.as_raw_fd() as u64;
     }
     args.flags = flags;
-    // SAFETY: no CLONE_VM, and no new stack: this is fork. The child gets a copy of this process of one thread, so no lock
-    // can be held by a thread that it lacks, and ordinary Rust may run in it. `args` and `pidfd` outlive the call.
+    // SAFETY: no CLONE_VM, and no new stack: this is fork. `args` and `pidfd` outlive the call. The child gets a copy of a
+    // process of one thread, so no lock is held by a thread that it lacks, and ordinary Rust may run in it.
     let result =
         unsafe { libc::syscall(libc::SYS_clone3, &raw mut args, std::mem::size_of::<libc::clone_args>()) };
     if check(result)? == 0 {
+        for fd in not_for_child {
+            // SAFETY: the owners of these descriptors are the parent's; none of their code runs in the child, which leaves
+            // through `_exit`, so that nobody uses or closes the numbers again.
+            unsafe { libc::close(fd.as_raw_fd()) };
+        }
         let code = child();
         // SAFETY: ends the child at once, without running the destructors and exit handlers that are the parent's.
         unsafe { libc::_exit(code) }

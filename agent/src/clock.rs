@@ -1,0 +1,18 @@
+//! The node's clock: the one place that reads it. What it says goes into facts; nothing else asks.
+
+use nodefold_core::time::{Nanos, Time};
+use rustix::time::{ClockId, clock_gettime};
+
+/// Nanoseconds since the Unix epoch, by the host's clock. It may be set back; a driver makes facts' times not go back.
+pub fn now() -> Time {
+    let at = clock_gettime(ClockId::Realtime);
+    let (seconds, nanos) = (u64::try_from(at.tv_sec).unwrap_or(0), u64::try_from(at.tv_nsec).unwrap_or(0));
+    Time(seconds.saturating_mul(1_000_000_000).saturating_add(nanos))
+}
+
+/// A moment that never goes back, for measuring how long something takes.
+pub fn monotonic() -> Nanos {
+    let at = clock_gettime(ClockId::Monotonic);
+    let (seconds, nanos) = (u64::try_from(at.tv_sec).unwrap_or(0), u64::try_from(at.tv_nsec).unwrap_or(0));
+    Nanos(seconds.saturating_mul(1_000_000_000).saturating_add(nanos))
+}
