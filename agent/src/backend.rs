@@ -3,7 +3,7 @@
 use crate::clock;
 use crate::fault::Fault;
 use crate::objects::Objects;
-use crate::runtime::{NewContainer, Parts, Runtime};
+use crate::runtime::{self, NewContainer, Parts, Runtime};
 use crate::volumes::{Volumes, Wanted};
 use crate::workers::Workers;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, unbounded};
@@ -182,7 +182,8 @@ impl Backend for Linux {
             }),
             Action::CreateSandbox { attempt, pod: of, allocated } => self.work(command, move |linker| {
                 linker.runtime.create_sandbox(attempt, &of, &allocated)?;
-                Ok(Some(Fact::SandboxReady { op, pod, attempt, ip: None }))
+                let ip = (!allocated.host_network).then(|| runtime::POD_ADDRESS.into());
+                Ok(Some(Fact::SandboxReady { op, pod, attempt, ip }))
             }),
             Action::StopSandbox { attempt } => self.work(command, move |linker| {
                 linker.runtime.stop_sandbox(pod, attempt)?;

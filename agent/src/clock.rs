@@ -16,3 +16,13 @@ pub fn monotonic() -> Nanos {
     let (seconds, nanos) = (u64::try_from(at.tv_sec).unwrap_or(0), u64::try_from(at.tv_nsec).unwrap_or(0));
     Nanos(seconds.saturating_mul(1_000_000_000).saturating_add(nanos))
 }
+
+/// Lets time pass, for a driver that has nothing else to wait for.
+pub fn pause(time: Nanos) {
+    let wait = rustix::time::Timespec {
+        tv_sec: i64::try_from(time.0 / 1_000_000_000).unwrap_or(i64::MAX),
+        tv_nsec: (time.0 % 1_000_000_000) as _,
+    };
+    // Woken early by a signal: the caller looks at the clock again.
+    let _: rustix::thread::NanosleepRelativeResult = rustix::thread::nanosleep(&wait);
+}

@@ -81,6 +81,11 @@ impl<L: Log> Driver<L> {
         &mut self.node
     }
 
+    /// The log, for what is kept beside the facts.
+    pub fn log_mut(&mut self) -> &mut L {
+        &mut self.log
+    }
+
     /// How many facts were folded, over all lives of the agent.
     pub fn folded(&self) -> u64 {
         self.folded

@@ -15,6 +15,7 @@ pub mod layout;
 pub mod mounts;
 pub mod objects;
 pub mod pod;
+pub mod process;
 pub mod runtime;
 pub mod sys;
 pub mod volumes;

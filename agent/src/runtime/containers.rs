@@ -108,7 +108,7 @@ impl Runtime {
             spec: new.allocated,
             allocatable: &allocatable,
             node_name: &self.node_name,
-            pod_ip: None,
+            pod_ip: (!new.allocated.host_network).then_some(super::POD_ADDRESS),
         };
         let mut plan = compose::compose(new.spec, &image, &fields, &self.objects)?;
         let mut volumes = Vec::new();

@@ -17,6 +17,7 @@ use crate::layout::{self, Layout};
 use crate::mounts;
 use crate::objects::Objects;
 use crate::pod::plan::ExitRecord;
+use crate::process::Process;
 use crate::volumes::Volumes;
 use crossbeam_channel::Sender;
 use link::Link;
@@ -31,6 +32,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use watch::{Noticed, Watch};
+
+/// A pod's address in its own network namespace, where nothing but the loopback interface is: at it a pod reaches itself,
+/// and nobody else does. (A pod with a network of its own but without an address counts as broken; kubelet-pods §1.)
+pub const POD_ADDRESS: &str = "127.0.0.1";
 
 /// What a runtime is made of.
 pub struct Parts {
@@ -256,12 +261,12 @@ impl Runtime {
     }
 
     /// The newest running instance of a name, as a process to be signalled.
-    pub fn running(&self, pod: PodUid, name: &str) -> Option<(ContainerId, Arc<OwnedFd>)> {
+    pub fn running(&self, pod: PodUid, name: &str) -> Option<Process> {
         let state = self.lock();
         let mut of_name = state.containers.iter().rev().filter(|((of, id), known)| {
             *of == pod && &*id.name == name && matches!(known.phase, Phase::Running { .. })
         });
-        of_name.next().and_then(|((_, id), known)| Some((id.clone(), known.pidfd.clone()?)))
+        of_name.next().and_then(|(_, known)| known.pidfd.clone()).map(Process::new)
     }
 }
 

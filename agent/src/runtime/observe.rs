@@ -3,10 +3,10 @@
 use super::{Known, Phase, Runtime, container_group, exit};
 use crate::fault::{Attempt, Fault};
 use crate::layout;
-use crate::pod::plan::ExitRecord;
+use crate::pod::plan::{ExitRecord, SandboxPlan};
 use crate::pod::wire::{Answer, Ask, ListedState};
 use nodefold_core::event::{SeenContainer, SeenSandbox, SeenState};
-use nodefold_core::ids::{ContainerId, PodUid};
+use nodefold_core::ids::{ContainerId, Name, PodUid};
 use nodefold_core::time::Time;
 use std::fs;
 use std::path::Path;
@@ -111,7 +111,7 @@ impl Runtime {
                     .sandboxes
                     .get(&(*pod, *attempt))
                     .is_some_and(|sandbox| !sandbox.link.is_closed()),
-                ip: None,
+                ip: self.address_of(*pod, *attempt),
             })
             .collect();
         let containers = state
@@ -128,6 +128,15 @@ impl Runtime {
             })
             .collect();
         Ok((sandboxes, containers))
+    }
+}
+
+impl Runtime {
+    /// The address that a sandbox was made with.
+    fn address_of(&self, pod: PodUid, attempt: u32) -> Option<Name> {
+        let text = fs::read(self.sandbox_dir(pod, attempt).join("sandbox.json")).ok()?;
+        let plan: SandboxPlan = serde_json::from_slice(&text).ok()?;
+        (!plan.host_network).then(|| super::POD_ADDRESS.into())
     }
 }
 

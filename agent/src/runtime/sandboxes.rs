@@ -71,7 +71,7 @@ impl Runtime {
             spec: allocated,
             allocatable: &allocatable,
             node_name: &self.node_name,
-            pod_ip: None,
+            pod_ip: (!allocated.host_network).then_some(super::POD_ADDRESS),
         };
         let hostname = match allocated.host_network {
             true => rustix::system::uname().nodename().to_string_lossy().into_owned(),
