@@ -1,6 +1,6 @@
 //! The command line.
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
 /// Run, replay and look at a Kubernetes node's lifecycle.
@@ -19,7 +19,7 @@ pub struct Cli {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Play scenarios on a simulated node and check what they expect
+    /// Play scenarios on a simulated node, or on this host, and check what they expect
     Run(Run),
     /// Fold a journal again: its timeline, or the state of a pod at any moment
     Replay(Replay),
@@ -83,6 +83,12 @@ pub struct Run {
     /// Scenario files
     #[arg(required = true, value_name = "SCENARIO")]
     pub scenarios: Vec<PathBuf>,
+    /// Where: in a simulated world, or with real mounts and processes on this host (needs root)
+    #[arg(long, value_enum, default_value_t = BackendKind::Simulated, value_name = "BACKEND")]
+    pub backend: BackendKind,
+    /// An image that is a directory of this host: its root file system, or one with `rootfs` in it. Any tag, if NAME has none
+    #[arg(long = "image", value_name = "NAME=PATH", value_parser = image)]
+    pub images: Vec<(String, PathBuf)>,
     /// Keep the node's journal in this directory (with several scenarios, in one below it for each, by name)
     #[arg(long, value_name = "DIR")]
     pub journal: Option<PathBuf>,
@@ -95,6 +101,23 @@ pub struct Run {
     /// Only the result of each scenario; of one that fails, the timeline too
     #[arg(short, long, conflicts_with = "json")]
     pub quiet: bool,
+}
+
+/// What a scenario is played on.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
+pub enum BackendKind {
+    /// The simulated world
+    Simulated,
+    /// This host
+    Linux,
+}
+
+/// Reads `NAME=PATH`.
+fn image(text: &str) -> Result<(String, PathBuf), String> {
+    match text.split_once('=') {
+        Some((name, path)) if !name.is_empty() && !path.is_empty() => Ok((name.to_owned(), path.into())),
+        Some(_) | None => Err("write NAME=PATH, as in registry.local/app=/srv/app-root".into()),
+    }
 }
 
 /// `nodefold replay`

@@ -14,6 +14,7 @@ mod facts;
 mod journal;
 mod json;
 mod lanes;
+mod linux;
 mod lives;
 mod log;
 mod names;
@@ -40,6 +41,10 @@ use paint::{Tone, paint};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    // First of all: this process may be meant to be a pod's shim.
+    if let Some(code) = nodefold_agent::pod::dispatch(std::env::args_os()) {
+        return code;
+    }
     let cli = args::Cli::parse();
     let mut out = Out::new();
     let done = match &cli.command {
