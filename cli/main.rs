@@ -14,6 +14,7 @@ mod facts;
 mod journal;
 mod json;
 mod lanes;
+mod linux;
 mod lives;
 mod log;
 mod names;
@@ -24,6 +25,8 @@ mod pods;
 mod replay;
 mod requests;
 mod run;
+mod shrink;
+mod sim;
 mod snapshot;
 mod story;
 mod timeline;
@@ -38,6 +41,10 @@ use paint::{Tone, paint};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    // First of all: this process may be meant to be a pod's shim.
+    if let Some(code) = nodefold_agent::pod::dispatch(std::env::args_os()) {
+        return code;
+    }
     let cli = args::Cli::parse();
     let mut out = Out::new();
     let done = match &cli.command {
@@ -46,6 +53,8 @@ fn main() -> ExitCode {
         args::Command::Log(args) => log::log(args, &mut out),
         args::Command::Snapshot(args) => snapshot::snapshot(args, &mut out),
         args::Command::Verify(args) => verify::verify(&args.journal, args.json, &mut out),
+        args::Command::Sim(args) => sim::sim(args, &mut out),
+        args::Command::Shrink(args) => shrink::shrink(args, &mut out),
     };
     let ending = done.unwrap_or_else(|error| {
         out.complain(format!("{} {error:#}", paint(Tone::Bad.style(), "error:")));

@@ -18,12 +18,16 @@
 //! # Ok::<(), nodefold_k8s::InputError>(())
 //! ```
 
+pub mod act;
 pub mod brain;
+pub mod history;
 pub mod log;
 pub mod record;
 pub mod run;
 pub mod scenario;
+pub mod shrink;
 pub mod stage;
+pub mod swarm;
 pub mod world;
 
 pub use brain::{Brain, NewBrain};
