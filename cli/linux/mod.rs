@@ -17,10 +17,8 @@ pub fn run(
     log: Option<Box<dyn FactLog>>,
     observer: &mut dyn Observer,
 ) -> Result<Outcome> {
-    let refused: Vec<String> = scenario
-        .simulation_only()
-        .map(|step| format!("line {}: {}", step.line, step.title))
-        .collect();
+    let refused: Vec<String> =
+        scenario.simulation_only().map(|step| format!("line {}: {}", step.line, step.title)).collect();
     if !refused.is_empty() || scenario.node.images.is_some() {
         let what = match refused.as_slice() {
             [] => "the node's list of images".to_owned(),

@@ -201,11 +201,31 @@ fn version_1_is_read_as_it_was_written_and_still_what_is_written() {
 fn the_golden_document_is_rich() {
     let text = fs::read_to_string(golden()).unwrap();
     for shape in [
-        "\"again\": {", "\"terminating\": {", "\"infeasible\": false", "\"startFailure\": [", "\"stop\": {", "\"last\": {",
-        "\"previous\": {", "\"dead\": [\n", "\"removed\": 1", "\"mounting\": ", "\"unmounting\": ", "\"uncertain\"",
-        "\"refreshing\": 1", "\"mirrors\": [\n", "\"objects\": [\n", "\"observations\": [\n", "\"queue\": [\n",
-        "\"preemptors\": [\n", "\"creating\": ", "\"gatesMet\": [\n", "\"oldSandboxes\": [\n", "\"surplus\": [\n",
-        "\"usage\": 4", "\"counts\": {\n", "\"resizing\": [\n",
+        "\"again\": {",
+        "\"terminating\": {",
+        "\"infeasible\": false",
+        "\"startFailure\": [",
+        "\"stop\": {",
+        "\"last\": {",
+        "\"previous\": {",
+        "\"dead\": [\n",
+        "\"removed\": 1",
+        "\"mounting\": ",
+        "\"unmounting\": ",
+        "\"uncertain\"",
+        "\"refreshing\": 1",
+        "\"mirrors\": [\n",
+        "\"objects\": [\n",
+        "\"observations\": [\n",
+        "\"queue\": [\n",
+        "\"preemptors\": [\n",
+        "\"creating\": ",
+        "\"gatesMet\": [\n",
+        "\"oldSandboxes\": [\n",
+        "\"surplus\": [\n",
+        "\"usage\": 4",
+        "\"counts\": {\n",
+        "\"resizing\": [\n",
     ] {
         assert!(text.contains(shape), "the golden document has no {shape}");
     }

@@ -10,8 +10,8 @@ use crate::brain::Brain;
 use crate::history::History;
 use crate::scenario::Verb;
 use crate::world::{Choice, Enabled};
-use nodefold_core::{Config, Digest, Node};
 use nodefold_core::time::{Nanos, Time};
+use nodefold_core::{Config, Digest, Node};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 

@@ -120,6 +120,11 @@ impl Server {
         (response, stirred)
     }
 
+    /// The node's name.
+    pub fn node_name(&self) -> &str {
+        &self.node_name
+    }
+
     /// A UID for a new object: the same in every run, whatever else was created before.
     pub fn next_uid(&mut self, kind: &str, namespace: &str, name: &str) -> PodUid {
         let of = (kind.to_owned(), namespace.to_owned(), name.to_owned());

@@ -148,7 +148,8 @@ impl Life {
     }
 
     fn exits(&mut self, pod: u128, name: &str, attempt: u32, code: i32) {
-        let exit = Exit { code, signal: None, reason: "Error".into(), started_at: None, finished_at: self.now };
+        let exit =
+            Exit { code, signal: None, reason: "Error".into(), started_at: None, finished_at: self.now };
         self.fact(Fact::ContainerExited { pod: PodUid(pod), container: id(name, attempt), exit });
         self.run();
     }
@@ -244,7 +245,12 @@ impl Life {
             self.apply(&pod(uid, vec![container("maybe", 10, &[])], vec![]));
             let Command { op, pod, .. } = self.taken("create", "maybe");
             let container = id("maybe", 0);
-            self.fact(Fact::ContainerCreateFailed { op, pod, container, error: error(ErrorClass::Uncertain) });
+            self.fact(Fact::ContainerCreateFailed {
+                op,
+                pod,
+                container,
+                error: error(ErrorClass::Uncertain),
+            });
             self.run();
         }
         let look = self.taken("observe-runtime", "");
@@ -302,7 +308,9 @@ impl Life {
             Action::RemoveContainer { container } => Fact::ContainerRemoved { op, pod, container },
             Action::ResizeContainer { container, .. } => Fact::ContainerResized { op, pod, container },
             Action::ResizePod { .. } => Fact::PodResized { op, pod },
-            Action::RunHook { container, hook, .. } => Fact::HookDone { op, pod, container, hook, error: None },
+            Action::RunHook { container, hook, .. } => {
+                Fact::HookDone { op, pod, container, hook, error: None }
+            }
             Action::ObserveMounts => Fact::MountsObserved { op, mounts: Vec::new() },
             Action::ObserveRuntime => {
                 Fact::RuntimeObserved { op, complete: true, sandboxes: Vec::new(), containers: Vec::new() }
