@@ -101,6 +101,14 @@ pub struct Cause {
     pub reason: CauseReason,
     /// `message`.
     pub message: String,
+    /// The number of the rule (api-side §1) that is broken; empty for rules that the sheet doesn't number. It
+    /// isn't part of the answer on the wire.
+    #[serde(default, skip_serializing_if = "is_empty")]
+    pub rule: Name,
+}
+
+fn is_empty(name: &Name) -> bool {
+    name.is_empty()
 }
 
 /// `reason` of a cause.

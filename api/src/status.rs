@@ -72,7 +72,7 @@ fn keep_fields(old: &Value, new: &mut Value) {
 fn immutable(old: &Value, new: &Value, errors: &mut Errors) {
     let (before, after) = (text(old, "qosClass"), text(new, "qosClass"));
     if !before.is_empty() && before != after {
-        errors.invalid("status.qosClass", &json!(after), "field is immutable");
+        errors.of("S42").invalid("status.qosClass", &json!(after), "field is immutable");
     }
     let (before, after) = (text(old, "phase"), text(new, "phase"));
     if is_terminal(before) && before != after {
@@ -102,7 +102,7 @@ fn terminated_stay(old: &Value, status: &Value, removal_seen: impl Fn(&str) -> b
         };
         if !may {
             let detail = "may not be transitioned to non-terminated state";
-            errors.forbidden(format!("status.containerStatuses[{i}].state"), detail);
+            errors.of("S41").forbidden(format!("status.containerStatuses[{i}].state"), detail);
         }
     }
 }

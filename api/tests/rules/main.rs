@@ -265,6 +265,34 @@ fn each_row_is_answered_with_exactly_its_causes() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// Rules that are another one's doing: what is told names the other.
+const ANOTHERS: [(&str, &str); 9] = [
+    ("M1", "S2"),
+    ("M2", "S2"),
+    ("C10", "S11"),
+    ("W8", "S11"),
+    ("W9", "S11"),
+    ("D1", "M6"),
+    ("D7", "M6"),
+    ("D6", "D4"),
+    ("M7", "W13"),
+];
+
+#[test]
+fn a_refusal_names_the_rule_that_is_broken() {
+    let mut wrong = Vec::new();
+    for row in all().into_iter().filter(|row| !row.expected.is_empty()) {
+        let answer = row.play();
+        let told: BTreeSet<&str> = answer.causes().iter().map(|c| &*c.rule).collect();
+        let others = ANOTHERS.iter().filter(|(rule, _)| *rule == row.id).map(|(_, other)| *other);
+        let named = others.chain([row.id]).any(|rule| told.contains(rule));
+        if !named || told.contains("") {
+            wrong.push(format!("{} {}: {told:?}", row.id, row.what));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
 #[test]
 fn every_rule_has_a_row_that_passes_and_one_that_fails() {
     // P8 can't be seen from the API; C15, M15 and S43 only allow, and D2's refusals are D1's.

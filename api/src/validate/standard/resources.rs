@@ -17,6 +17,7 @@ pub(super) fn amounts<'v>(owner: &'v Value, list: &str) -> BTreeMap<&'v str, Qua
 
 /// A container's.
 pub(super) fn all(pod: &Value, container: &Value, path: &str, errors: &mut Errors) {
+    errors.judge("S32");
     let path = format!("{path}.resources");
     requirements(container, &path, container_resource, errors);
     claims(pod, at(container, "resources"), &path, errors);
@@ -79,7 +80,7 @@ fn one(
     }
     let page = resource.strip_prefix(HUGEPAGES).and_then(|size| nodefold_k8s::quantity::parse(size).ok());
     if let Some(page) = page.filter(|page| page.is_positive())
-        && (!amount.is_positive() || amount.units() % page.units() != 0)
+        && (!amount.is_positive() || !amount.units().is_multiple_of(page.units()))
     {
         let detail = format!("{amount} is not positive integer multiple of {resource}");
         errors.invalid(path, &told, &detail);
@@ -115,13 +116,14 @@ fn may_overcommit(resource: &str) -> bool {
 
 /// C11.
 fn claims(pod: &Value, resources: &Value, path: &str, errors: &mut Errors) {
+    errors.judge("C11");
     let known = spec_list(pod, "resourceClaims");
     let mut seen: BTreeSet<(&str, &str)> = BTreeSet::new();
     for (k, claim) in list(resources, "claims").iter().enumerate() {
         let path = format!("{path}.claims[{k}]");
         let (wanted, request) = (name(claim), text(claim, "request"));
         if wanted.is_empty() {
-            errors.required(path, "");
+            errors.of("C11").required(path, "");
             continue;
         }
         if !request.is_empty() && !is_dns_label(request) {
@@ -131,7 +133,7 @@ fn claims(pod: &Value, resources: &Value, path: &str, errors: &mut Errors) {
             other.0 == wanted && (other.1 == request || other.1.is_empty() || request.is_empty())
         };
         if seen.iter().any(overlaps) {
-            errors.duplicate(path.as_str(), wanted, "");
+            errors.of("C11").duplicate(path.as_str(), wanted, "");
         }
         seen.insert((wanted, request));
         if named(known, wanted).is_none() {
@@ -141,7 +143,7 @@ fn claims(pod: &Value, resources: &Value, path: &str, errors: &mut Errors) {
                 [] => "must be one of the names in pod.spec.resourceClaims which is empty".to_owned(),
                 some => format!("must be one of the names in pod.spec.resourceClaims: {}", some.join(", ")),
             };
-            errors.not_found_because(path, wanted, &detail);
+            errors.of("C11").not_found_because(path, wanted, &detail);
         }
     }
 }
