@@ -13,7 +13,7 @@
 //! use serde_json::json;
 //!
 //! let mut api = Api::new(ApiConfig::default());
-//! let mut ask = |request| api.apply(&ApiEvent { at: Time(0), request, user: "me".into() });
+//! let mut ask = |request| api.apply(&ApiEvent::new(Time(0), request, "me"));
 //! let object = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"},
 //!     "spec": {"containers": [{"name": "app", "image": "busybox:1"}]}});
 //! assert!(ask(Request::Create { object, uid: PodUid(1) }).is_ok());
@@ -23,8 +23,14 @@
 //! assert_eq!(refused.causes()[0].field, "spec.containers", "the pod isn't Running yet");
 //! ```
 
+mod account;
+pub mod admission;
+mod amounts;
+pub mod authorize;
+mod call;
 mod create;
 mod hold;
+mod identity;
 mod lifecycle;
 mod request;
 mod response;
@@ -35,10 +41,14 @@ mod update;
 mod validate;
 mod view;
 
+pub use account::{Account, Stage, Step, Verdict};
 pub use request::{ApiEvent, Body, Request};
 pub use response::{Cause, CauseReason, Response, Status, StatusReason};
 pub use store::{Change, ChangeType, Expired};
 
+use admission::attributes::User;
+use authorize::rbac::Rbac;
+use call::Call;
 use nodefold_core::codec;
 use nodefold_core::config::FeatureGates;
 use nodefold_core::ids::{Name, PodUid};
@@ -63,6 +73,18 @@ pub struct ApiConfig {
     pub allow_privileged: bool,
     /// Most main containers of a pod (api-side C14); no limit by default.
     pub max_containers: Option<usize>,
+    /// Subresources of pods that are switched off: they answer 404.
+    pub disabled_pod_subresources: Vec<Name>,
+    /// The account that a new pod without one runs as; none by default (what the ServiceAccount plugin does).
+    pub default_service_account: Option<Name>,
+    /// Admission handlers from the server's own files, besides those stored.
+    pub static_handlers: Vec<Arc<Value>>,
+    /// The handlers have been read; until then `pods/dynamic` is closed.
+    pub handlers_known: bool,
+    /// Policies that only warn or audit need not cover `pods/dynamic` (api-side §2.2 case 23).
+    pub audit_only_policies_exempt: bool,
+    /// A webhook without an answer allows, instead of being decided by its failurePolicy: for worlds without any.
+    pub absent_webhooks_allow: bool,
     /// How many changes are kept for watches; an older one must list anew.
     pub changes_kept: usize,
 }
@@ -76,6 +98,12 @@ impl Default for ApiConfig {
             container_restart_rules: true,
             allow_privileged: true,
             max_containers: None,
+            disabled_pod_subresources: Vec::new(),
+            default_service_account: None,
+            static_handlers: Vec::new(),
+            handlers_known: true,
+            audit_only_policies_exempt: false,
+            absent_webhooks_allow: false,
             changes_kept: 10_000,
         }
     }
@@ -95,26 +123,63 @@ impl Api {
         Api { config, store }
     }
 
+    /// One that stores these objects already, as another server had them: nothing is checked, defaulted or
+    /// admitted. Objects without a kind or name are passed over.
+    pub fn holding(config: ApiConfig, objects: impl IntoIterator<Item = Value>) -> Api {
+        let mut api = Api::new(config);
+        for object in objects {
+            let metadata = view::at(&object, "metadata");
+            let kind = view::text(&object, "kind");
+            let key = key(kind, view::text(metadata, "namespace"), view::text(metadata, "name"));
+            if !key.kind.is_empty() && !key.name.is_empty() {
+                api.store.put(key, object, Default::default());
+            }
+        }
+        api
+    }
+
     /// Folds one request in: the only way state changes.
     pub fn apply(&mut self, event: &ApiEvent) -> Response {
+        let user = User::named(&event.user);
+        self.handle(event, &user, &mut Account::forgotten())
+    }
+
+    /// What `apply` would answer, and every step on the way; nothing is changed. With an authorizer, the user's
+    /// roles are asked first: whoever serves requests does so before they get here.
+    pub fn explain(&self, event: &ApiEvent, user: &User, authorizer: Option<&Rbac>) -> (Response, Account) {
+        let mut account = Account::kept();
+        if let Some(rbac) = authorizer
+            && let Err(refused) = authorize::request(rbac, user, &event.request, &mut account)
+        {
+            return (Response::Rejected(refused), account);
+        }
+        let mut copy = self.clone();
+        let response = copy.handle(event, user, &mut account);
+        (response, account)
+    }
+
+    fn handle(&mut self, event: &ApiEvent, user: &User, account: &mut Account) -> Response {
+        let call = &mut Call { user, answers: &event.webhooks, account };
         let answer = match &event.request {
-            Request::Create { object, uid } => create::create(self, event.at, object, *uid),
-            Request::Update { object } => update::put(self, object),
+            Request::Create { object, uid } => create::create(self, call, event.at, object, *uid),
+            Request::Update { object } => update::put(self, call, object),
             Request::Dynamic { namespace, name, body } => {
-                update::pod(self, update::Endpoint::Dynamic, namespace, name, body)
+                update::pod(self, call, update::Endpoint::Dynamic, namespace, name, body)
             }
             Request::Resize { namespace, name, body } => {
-                update::pod(self, update::Endpoint::Resize, namespace, name, body)
+                update::pod(self, call, update::Endpoint::Resize, namespace, name, body)
             }
             Request::Ephemeral { namespace, name, body } => {
-                update::pod(self, update::Endpoint::Ephemeral, namespace, name, body)
+                update::pod(self, call, update::Endpoint::Ephemeral, namespace, name, body)
             }
             Request::Delete { kind, namespace, name, grace_seconds, force } => {
                 let grace_seconds = if *force { Some(0) } else { *grace_seconds };
-                lifecycle::delete(self, event.at, &key(kind, namespace, name), grace_seconds)
+                let key = key(kind, namespace, name);
+                lifecycle::admitted(self, call, &key)
+                    .and_then(|()| lifecycle::delete(self, event.at, &key, grace_seconds))
             }
             Request::Status { namespace, name, uid, status } => {
-                status::write(self, &key("Pod", namespace, name), *uid, status)
+                status::write(self, call, &key("Pod", namespace, name), *uid, status)
             }
             Request::Release { uid } => lifecycle::release(self, event.at, *uid),
             Request::NodeGates(gates) => {
@@ -168,15 +233,24 @@ impl Api {
     }
 }
 
-/// Kinds without a namespace, of those that a pod refers to.
-const CLUSTER_SCOPED: [&str; 7] = [
+/// Kinds without a namespace, of those that a pod or admission refers to.
+const CLUSTER_SCOPED: [&str; 16] = [
+    "ClusterRole",
+    "ClusterRoleBinding",
     "ClusterTrustBundle",
     "CSIDriver",
+    "MutatingAdmissionPolicy",
+    "MutatingAdmissionPolicyBinding",
+    "MutatingWebhookConfiguration",
     "Namespace",
     "Node",
     "PersistentVolume",
+    "PriorityClass",
     "RuntimeClass",
     "StorageClass",
+    "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionPolicyBinding",
+    "ValidatingWebhookConfiguration",
 ];
 
 fn key(kind: &str, namespace: &str, name: &str) -> Key {

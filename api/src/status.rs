@@ -1,6 +1,8 @@
 //! The node's write on `pods/status`: the status as a whole, except what the API server keeps.
 
 use crate::Api;
+use crate::admission::attributes::Operation;
+use crate::call::{Admission, Call};
 use crate::response::{Response, Status};
 use crate::store::Key;
 use crate::validate::Errors;
@@ -10,7 +12,13 @@ use crate::view::{
 use nodefold_core::ids::PodUid;
 use serde_json::{Value, json};
 
-pub(crate) fn write(api: &mut Api, key: &Key, uid: PodUid, status: &Value) -> Result<Response, Status> {
+pub(crate) fn write(
+    api: &mut Api,
+    call: &mut Call<'_>,
+    key: &Key,
+    uid: PodUid,
+    status: &Value,
+) -> Result<Response, Status> {
     let Some(entry) = api.store.get(key) else { return Err(Status::not_found("Pod", &key.name)) };
     let (uid, stored_uid) = (uid.to_string(), text(at(&entry.object, "metadata"), "uid"));
     if uid != stored_uid {
@@ -48,6 +56,8 @@ pub(crate) fn write(api: &mut Api, key: &Key, uid: PodUid, status: &Value) -> Re
     }
     let mut object = Value::clone(&old);
     object["status"] = status;
+    let admission = Admission::new(api, key, Operation::Update, "status");
+    admission.validate(api, call, key, &old, &object)?;
     Ok(Response::Ok { object: api.store.put(key.clone(), object, holds), created: false })
 }
 

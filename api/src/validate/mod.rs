@@ -10,13 +10,15 @@ mod ephemeral;
 mod kept;
 mod main_resource;
 mod metadata;
-mod names;
+pub(crate) mod names;
 mod preconditions;
 mod qos;
+mod rules;
 mod standard;
 mod volumes;
 
 use crate::ApiConfig;
+use crate::account::{Account, Stage, Verdict};
 use crate::hold::Holds;
 use crate::response::{Cause, CauseReason};
 use crate::view::{self, spec_list};
@@ -115,6 +117,21 @@ impl Errors {
             }
         }
         causes
+    }
+
+    /// Tells what was found: each rule of `/dynamic`, held or broken; elsewhere the broken ones.
+    pub fn tell(&self, dynamic: bool, account: &mut Account) {
+        let broken = |rule: &str| self.found.iter().find(|cause| &*cause.rule == rule);
+        for (rule, what) in rules::DYNAMIC.iter().filter(|_| dynamic) {
+            if broken(rule).is_none() {
+                account.tell(Stage::Validation, Verdict::Passed, || ((*rule).into(), (*what).into()));
+            }
+        }
+        for cause in &self.found {
+            account.tell(Stage::Validation, Verdict::Refused, || {
+                (cause.rule.to_string(), format!("{}: {}", cause.field, cause.message))
+            });
+        }
     }
 
     /// The rule that is judged from here on.

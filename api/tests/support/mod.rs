@@ -24,7 +24,7 @@ impl World {
     }
 
     pub fn ask(&mut self, request: Request) -> Response {
-        let event = ApiEvent { at: self.now, request, user: "test".into() };
+        let event = ApiEvent::new(self.now, request, "test");
         self.log.push(event.clone());
         self.api.apply(&event)
     }

@@ -63,7 +63,14 @@ impl Server {
     /// An empty store.
     pub fn new(node_name: Name, gates: FeatureGates) -> Server {
         Server {
-            api: Api::new(ApiConfig { gates, node_name: node_name.clone(), ..ApiConfig::default() }),
+            api: Api::new(ApiConfig {
+                gates,
+                node_name: node_name.clone(),
+                // As in every cluster that has the ServiceAccount plugin; and nothing is behind a webhook here.
+                default_service_account: Some("default".into()),
+                absent_webhooks_allow: true,
+                ..ApiConfig::default()
+            }),
             node_name,
             watched_up_to: 0,
             uids_given: 0,

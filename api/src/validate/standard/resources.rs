@@ -1,19 +1,12 @@
 //! S32 and C11: what a container asks for.
 
+use crate::amounts::stated;
 use crate::validate::Errors;
 use crate::validate::names::{is_dns_label, is_qualified_name, label};
 use crate::view::{at, list, name, named, spec_list, text};
 use nodefold_k8s::quantity::Quantity;
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
-
-/// Amounts by resource, in the order of their names.
-pub(super) fn amounts<'v>(owner: &'v Value, list: &str) -> BTreeMap<&'v str, Quantity> {
-    let stated = at(at(owner, "resources"), list).as_object().into_iter().flatten();
-    let read =
-        |(name, amount): (&'v String, &Value)| Some((name.as_str(), Quantity::from_json(amount).ok()?));
-    stated.filter_map(read).collect()
-}
+use std::collections::BTreeSet;
 
 /// A container's.
 pub(super) fn all(pod: &Value, container: &Value, path: &str, errors: &mut Errors) {
@@ -30,7 +23,7 @@ pub(super) fn requirements(
     named: fn(&str, &str, &mut Errors),
     errors: &mut Errors,
 ) {
-    let (limits, requests) = (amounts(owner, "limits"), amounts(owner, "requests"));
+    let (limits, requests) = (stated(owner, "limits"), stated(owner, "requests"));
     for (resource, amount) in &limits {
         one(resource, *amount, &format!("{path}.limits[{resource}]"), named, errors);
     }
@@ -55,7 +48,7 @@ pub(super) fn requirements(
         }
     }
     let mut all = limits.keys().chain(requests.keys());
-    let computes = all.clone().any(|r| matches!(*r, "cpu" | "memory"));
+    let computes = all.clone().any(|r| matches!(r.as_str(), "cpu" | "memory"));
     if !computes && all.any(|r| r.starts_with(HUGEPAGES)) {
         errors.forbidden(path, "HugePages require cpu or memory");
     }
