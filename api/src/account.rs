@@ -1,5 +1,7 @@
 //! What was done with a request, stage by stage (api-side §0), for whoever asks why.
 
+use crate::response::{Status, StatusReason};
+
 /// A stage of a request, in order.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
@@ -105,6 +107,27 @@ impl Account {
     /// The steps.
     pub fn steps(&self) -> &[Step] {
         &self.steps
+    }
+
+    /// A request that was refused without a step that says so gets one: at the stage that such an answer comes from.
+    pub(crate) fn close(&mut self, status: &Status) {
+        if self.steps.iter().any(|step| step.verdict == Verdict::Refused) {
+            return;
+        }
+        let stage = match status.reason {
+            StatusReason::BadRequest
+            | StatusReason::NotFound
+            | StatusReason::AlreadyExists
+            | StatusReason::UnprocessableEntity => Stage::Decoding,
+            // Another UID or version.
+            StatusReason::Conflict => Stage::Version,
+            StatusReason::Invalid => Stage::Validation,
+            StatusReason::Unauthorized
+            | StatusReason::Forbidden
+            | StatusReason::RequestEntityTooLarge
+            | StatusReason::InternalError => Stage::Admission,
+        };
+        self.tell(stage, Verdict::Refused, || (String::new(), status.message.clone()));
     }
 
     /// Tells a step. The words are only made if they are kept.

@@ -155,6 +155,9 @@ impl Api {
         }
         let mut copy = self.clone();
         let response = copy.handle(event, user, &mut account);
+        if let Response::Rejected(status) = &response {
+            account.close(status);
+        }
         (response, account)
     }
 

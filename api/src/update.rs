@@ -79,10 +79,7 @@ pub(crate) fn pod(
     // Stages 2 to 4.
     let mut new = decoded(&old, body)?;
     identity::same_object(&key, &old, &new)?;
-    if new["spec"].is_object() && text(&new["spec"], "nodeName").is_empty() {
-        // A manifest that leaves the binding to the scheduler doesn't mean to undo it.
-        new["spec"]["nodeName"] = at(at(&old, "spec"), "nodeName").clone();
-    }
+    keep_what_others_filled_in(&old, &mut new);
     if !gates.dynamic_volumes {
         drop_gated_fields(&mut new, &old);
     }
@@ -132,7 +129,7 @@ pub(crate) fn pod(
     admission.validate(api, call, &key, &old, &new)?;
     let holds = holding_removed(held, &old, &new);
     let response = commit(api, key, &old, new, holds);
-    call.passed(Stage::Commit, "stored");
+    call.passed(Stage::Commit, "accepted");
     Ok(response)
 }
 
@@ -209,6 +206,16 @@ pub(crate) fn defaulted_pod(mut pod: Value) -> Result<Value, Status> {
         return Err(Status::bad_request("the pod has no spec: give spec.containers"));
     }
     Ok(pod)
+}
+
+/// A manifest that leaves its node to the scheduler and its account to the server doesn't mean to undo their choices.
+fn keep_what_others_filled_in(old: &Value, new: &mut Value) {
+    for field in ["nodeName", "serviceAccountName", "serviceAccount"] {
+        let stored = text(at(old, "spec"), field);
+        if new["spec"].is_object() && text(&new["spec"], field).is_empty() && !stored.is_empty() {
+            new["spec"][field] = json!(stored);
+        }
+    }
 }
 
 /// D6: with the gate off, `dynamicVolumePolicy` is dropped unless the stored pod has one already.

@@ -246,7 +246,7 @@ fn dispatch(
             return Ok(Some(patch));
         }
         webhook::Outcome::Refused(status) => {
-            tell(Verdict::Refused, status.message.clone());
+            tell(Verdict::Refused, short(&status).to_owned());
             return Err(status);
         }
     }
@@ -278,10 +278,15 @@ pub(crate) fn validate(
 fn plugin(name: &str, said: Result<(), Status>, account: &mut Account) -> Result<(), Status> {
     let (verdict, what) = match &said {
         Ok(()) => (Verdict::Passed, ""),
-        Err(status) => (Verdict::Refused, status.message.as_str()),
+        Err(status) => (Verdict::Refused, short(status)),
     };
     account.tell(Stage::Admission, verdict, || (name.to_owned(), what.to_owned()));
     said
+}
+
+/// What a refusal says beyond which object is refused.
+fn short(status: &Status) -> &str {
+    status.message.split_once(" is forbidden: ").map_or(&status.message, |(_, why)| why)
 }
 
 fn security(request: &Attributes<'_>, cluster: Cluster<'_>, account: &mut Account) -> Result<(), Status> {
@@ -293,7 +298,7 @@ fn security(request: &Attributes<'_>, cluster: Cluster<'_>, account: &mut Accoun
         pod_security::Said::Skipped(why) => tell(Verdict::Skipped, why.to_owned()),
         pod_security::Said::Passed(level) => tell(Verdict::Passed, level),
         pod_security::Said::Refused(status) => {
-            tell(Verdict::Refused, status.message.clone());
+            tell(Verdict::Refused, short(&status).to_owned());
             return Err(status);
         }
     }
@@ -341,6 +346,6 @@ fn validating_policy(
         }
         DenialReason::Invalid => Status::forbidden_with(422, request.resource, request.name, why),
     };
-    tell(Verdict::Refused, &status.message);
+    tell(Verdict::Refused, &first.message);
     Err(status)
 }

@@ -35,7 +35,9 @@ pub(crate) fn request(
             Ok(())
         }
         Ruling::Denied { why } => {
-            account.tell(Stage::Authorization, Verdict::Refused, || (user.name.to_string(), why.clone()));
+            account.tell(Stage::Authorization, Verdict::Refused, || {
+                (user.name.to_string(), "no role of theirs allows it".to_owned())
+            });
             Err(Status::forbidden(&asked.resource, &asked.name, &why))
         }
     }

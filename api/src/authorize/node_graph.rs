@@ -10,6 +10,7 @@
 //! observed, and no container status that isn't terminated mounts it. For a container's variables: its removal is
 //! observed and its status is terminated or gone. While `PodResizePending` stands the removal isn't carried out.
 
+use crate::store::{Change, ChangeType};
 use crate::view::{
     CONTAINER_LISTS, STATUS_LISTS, at, condition_is_true, generation, is_mirror, list, name, named,
     observed_generation, spec_list, status_list, text,
@@ -75,6 +76,20 @@ impl NodeGraph {
     /// One without edges.
     pub fn new() -> NodeGraph {
         NodeGraph::default()
+    }
+
+    /// A change of the store, as a watch tells it. Other kinds than pods change nothing.
+    pub fn changed(&mut self, change: &Change) {
+        if &*change.kind != "Pod" {
+            return;
+        }
+        match change.change {
+            ChangeType::Added | ChangeType::Modified => self.committed(&change.object),
+            ChangeType::Deleted => {
+                let metadata = at(&change.object, "metadata");
+                self.deleted(text(metadata, "namespace"), name(metadata));
+            }
+        }
     }
 
     /// A pod was committed: created, bound, changed, or its status was written. What is told again changes

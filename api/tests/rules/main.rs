@@ -154,6 +154,26 @@ impl Row {
         if self.volumes_gate_off {
             world.gates(true, false);
         }
+        let before = world.api.digest();
+        let answer = self.put(&mut world, created);
+        assert!(
+            answer.is_ok() || world.api.digest() == before,
+            "{} {}: a refusal changes nothing",
+            self.id,
+            self.what
+        );
+        if answer.is_ok() {
+            // What was accepted is accepted again as it is stored, and is no change then (M15 aside: status is ignored).
+            let version = world.api.resource_version();
+            let again = world.update(world.pod());
+            assert!(again.is_ok(), "{} {}: not again: {again:?}", self.id, self.what);
+            assert_eq!(world.api.resource_version(), version, "{} {}", self.id, self.what);
+        }
+        answer
+    }
+
+    /// The request itself.
+    fn put(&self, world: &mut World, created: Response) -> Response {
         let mut whole = world.pod();
         match &self.ask {
             Ask::Nothing | Ask::Create => created,

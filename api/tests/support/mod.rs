@@ -41,6 +41,12 @@ impl World {
         self.ask(Request::Create { object, uid })
     }
 
+    /// A new object of any kind, under a UID of its own.
+    pub fn create_any(&mut self, object: Value) -> Response {
+        let uid = PodUid(UID.0 ^ (self.log.len() as u128 + 1));
+        self.create_as(object, uid)
+    }
+
     pub fn update(&mut self, object: Value) -> Response {
         self.ask(Request::Update { object })
     }
