@@ -5,7 +5,7 @@ use crate::account::{Account, Stage, Verdict};
 use crate::admission::attributes::{Attributes, Operation, User, group_version};
 use crate::admission::coverage::Strictness;
 use crate::admission::handler::Handlers;
-use crate::admission::{self, WebhookAnswer};
+use crate::admission::{self, WebhookAnswer, WebhookCall};
 use crate::response::{Status, resource};
 use crate::store::Key;
 use crate::{Api, seal};
@@ -16,6 +16,8 @@ pub(crate) struct Call<'a> {
     pub user: &'a User,
     pub answers: &'a [WebhookAnswer],
     pub account: &'a mut Account,
+    /// The first webhook that is meant and hasn't answered.
+    pub due: Option<WebhookCall>,
 }
 
 impl Call<'_> {
@@ -73,7 +75,7 @@ impl Admission {
             return Ok(new);
         }
         let request = self.attributes(call.user, key, old, &new);
-        admission::mutate(api, &request, &self.handlers, call.answers, call.account)
+        admission::mutate(api, &request, &self.handlers, call)
     }
 
     /// Stage 10.
@@ -93,7 +95,7 @@ impl Admission {
         let (open_old, open_new) = (seal::open(old), seal::open(new));
         let (old, new) = if sealed { (&open_old, &open_new) } else { (old, new) };
         let request = self.attributes(call.user, key, old, new);
-        admission::validate(api, &request, &self.handlers, call.answers, call.account)
+        admission::validate(api, &request, &self.handlers, call)
     }
 
     fn attributes<'a>(

@@ -46,6 +46,7 @@ pub use request::{ApiEvent, Body, Request};
 pub use response::{Cause, CauseReason, Response, Status, StatusReason};
 pub use store::{Change, ChangeType, Expired};
 
+use admission::WebhookCall;
 use admission::attributes::User;
 use authorize::rbac::Rbac;
 use call::Call;
@@ -141,7 +142,14 @@ impl Api {
     /// Folds one request in: the only way state changes.
     pub fn apply(&mut self, event: &ApiEvent) -> Response {
         let user = User::named(&event.user);
-        self.handle(event, &user, &mut Account::forgotten())
+        self.handle(event, &user, &mut Account::forgotten()).0
+    }
+
+    /// The next webhook to call before this request may be applied: it is meant and `event.webhooks` doesn't have its
+    /// answer yet. Nothing is changed. Ask again with the answer; mutating ones come first, each seeing what those
+    /// before it changed.
+    pub fn next_webhook(&self, event: &ApiEvent, user: &User) -> Option<WebhookCall> {
+        self.clone().handle(event, user, &mut Account::forgotten()).1
     }
 
     /// What `apply` would answer, and every step on the way; nothing is changed. With an authorizer, the user's
@@ -154,15 +162,20 @@ impl Api {
             return (Response::Rejected(refused), account);
         }
         let mut copy = self.clone();
-        let response = copy.handle(event, user, &mut account);
+        let response = copy.handle(event, user, &mut account).0;
         if let Response::Rejected(status) = &response {
             account.close(status);
         }
         (response, account)
     }
 
-    fn handle(&mut self, event: &ApiEvent, user: &User, account: &mut Account) -> Response {
-        let call = &mut Call { user, answers: &event.webhooks, account };
+    fn handle(
+        &mut self,
+        event: &ApiEvent,
+        user: &User,
+        account: &mut Account,
+    ) -> (Response, Option<WebhookCall>) {
+        let call = &mut Call { user, answers: &event.webhooks, account, due: None };
         let answer = match &event.request {
             Request::Create { object, uid } => create::create(self, call, event.at, object, *uid),
             Request::Update { object } => update::put(self, call, object),
@@ -190,7 +203,7 @@ impl Api {
                 Ok(Response::Ok { object: Arc::new(Value::Null), created: false })
             }
         };
-        answer.unwrap_or_else(Response::Rejected)
+        (answer.unwrap_or_else(Response::Rejected), call.due.take())
     }
 
     /// What happened after this version of the store, oldest first. A watch that starts from a list asks from

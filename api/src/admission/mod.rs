@@ -22,10 +22,11 @@ pub mod selector;
 mod values;
 mod webhook;
 
-pub use webhook::{Answer, WebhookAnswer};
+pub use webhook::{Answer, WebhookAnswer, WebhookCall};
 
 use crate::Api;
 use crate::account::{Account, Stage, Verdict};
+use crate::call::Call;
 use crate::response::{Cause, CauseReason, Status};
 use attributes::{Attributes, NamespaceLookup};
 use cluster::Cluster;
@@ -143,29 +144,28 @@ pub(crate) fn mutate(
     api: &Api,
     request: &Attributes<'_>,
     handlers: &Handlers,
-    answers: &[WebhookAnswer],
-    account: &mut Account,
+    call: &mut Call<'_>,
 ) -> Result<Value, Status> {
     let mut object = request.object.clone();
     if let Some(account_name) = &api.config.default_service_account
         && name_service_account(request, &mut object, account_name)
     {
-        account.tell(Stage::Mutation, Verdict::Changed, || {
+        call.account.tell(Stage::Mutation, Verdict::Changed, || {
             ("ServiceAccount".to_owned(), format!("the pod runs as {account_name:?}"))
         });
     }
     let filled = limit_ranger::fill_in(request, Cluster(&api.store), &mut object);
     if !filled.is_empty() {
-        account.tell(Stage::Mutation, Verdict::Changed, || {
+        call.account.tell(Stage::Mutation, Verdict::Changed, || {
             ("LimitRanger".to_owned(), format!("defaults for {}", filled.join(", ")))
         });
     }
     for handler in handlers.all() {
         let now = Attributes { object: &object, ..request.clone() };
         match handler.kind {
-            HandlerKind::MutatingPolicy => mutating_policy(&now, handler, account)?,
+            HandlerKind::MutatingPolicy => mutating_policy(&now, handler, call.account)?,
             HandlerKind::MutatingWebhook => {
-                let patch = dispatch(api, &now, handler, answers, Stage::Mutation, account)?;
+                let patch = dispatch(api, &now, handler, Stage::Mutation, call)?;
                 if let Some(patch) = patch {
                     object = patched(&object, &patch)
                         .map_err(|wrong| Status::internal(&format!("patch of {handler}: {wrong}")))?;
@@ -223,30 +223,32 @@ fn dispatch(
     api: &Api,
     request: &Attributes<'_>,
     handler: &Handler,
-    answers: &[WebhookAnswer],
     stage: Stage,
-    account: &mut Account,
+    call: &mut Call<'_>,
 ) -> Result<Option<Value>, Status> {
     match handler.means(request) {
         Ok(true) => {}
         Ok(false) => return Ok(None),
         Err(wrong) => return Err(Status::internal(&format!("{handler}: {wrong:?}"))),
     }
-    let mut tell = |verdict, what: String| account.tell(stage, verdict, || (handler.to_string(), what));
-    let unanswered = api.config.absent_webhooks_allow;
-    match webhook::decide(request, handler, answers, unanswered) {
-        webhook::Outcome::NotAsked(why) => tell(Verdict::Skipped, why),
-        webhook::Outcome::Ignored(why) => tell(Verdict::Skipped, why),
-        webhook::Outcome::Allowed(None) => tell(Verdict::Passed, "allowed".to_owned()),
-        webhook::Outcome::Assumed => {
-            tell(Verdict::Passed, "would be called, and is taken to allow".to_owned());
-        }
+    let outcome = webhook::decide(request, handler, call.answers, api.config.absent_webhooks_allow);
+    if outcome.is_unanswered() && call.due.is_none() {
+        call.due = Some(webhook::call(request, handler));
+    }
+    let mut tell = |verdict, what: &str| {
+        call.account.tell(stage, verdict, || (handler.to_string(), what.to_owned()));
+    };
+    match outcome {
+        webhook::Outcome::NotAsked(why) => tell(Verdict::Skipped, &why),
+        webhook::Outcome::Ignored { why, .. } => tell(Verdict::Skipped, &why),
+        webhook::Outcome::Assumed => tell(Verdict::Passed, "would be called, and is taken to allow"),
+        webhook::Outcome::Allowed(None) => tell(Verdict::Passed, "allowed"),
         webhook::Outcome::Allowed(Some(patch)) => {
-            tell(Verdict::Changed, "allowed with a patch".to_owned());
+            tell(Verdict::Changed, "allowed with a patch");
             return Ok(Some(patch));
         }
-        webhook::Outcome::Refused(status) => {
-            tell(Verdict::Refused, short(&status).to_owned());
+        webhook::Outcome::Refused { status, .. } => {
+            tell(Verdict::Refused, short(&status));
             return Err(status);
         }
     }
@@ -258,21 +260,20 @@ pub(crate) fn validate(
     api: &Api,
     request: &Attributes<'_>,
     handlers: &Handlers,
-    answers: &[WebhookAnswer],
-    account: &mut Account,
+    call: &mut Call<'_>,
 ) -> Result<(), Status> {
     let cluster = Cluster(&api.store);
-    plugin("LimitRanger", limit_ranger::check(request, cluster), account)?;
-    security(request, cluster, account)?;
-    plugin("PodResizeValidator", node::can_hold(request, cluster), account)?;
-    plugin("NodeDeclaredFeatureValidator", node::declares(request, cluster), account)?;
+    plugin("LimitRanger", limit_ranger::check(request, cluster), call.account)?;
+    security(request, cluster, call.account)?;
+    plugin("PodResizeValidator", node::can_hold(request, cluster), call.account)?;
+    plugin("NodeDeclaredFeatureValidator", node::declares(request, cluster), call.account)?;
     for handler in handlers.all().iter().filter(|h| h.kind == HandlerKind::ValidatingPolicy) {
-        validating_policy(request, handler, cluster, account)?;
+        validating_policy(request, handler, cluster, call.account)?;
     }
     for handler in handlers.all().iter().filter(|h| h.kind == HandlerKind::ValidatingWebhook) {
-        dispatch(api, request, handler, answers, Stage::Admission, account)?;
+        dispatch(api, request, handler, Stage::Admission, call)?;
     }
-    plugin("ResourceQuota", resource_quota::check(request, cluster), account)
+    plugin("ResourceQuota", resource_quota::check(request, cluster), call.account)
 }
 
 fn plugin(name: &str, said: Result<(), Status>, account: &mut Account) -> Result<(), Status> {

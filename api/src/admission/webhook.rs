@@ -5,9 +5,10 @@ use super::attributes::Attributes;
 use super::expression::Scope;
 use super::handler::{FailurePolicy, Handler};
 use crate::response::Status;
+use crate::view::at;
 use nodefold_core::ids::Name;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// What a webhook said about a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,10 +51,52 @@ pub(super) enum Outcome {
     Allowed(Option<Value>),
     /// It wasn't asked, and is taken to allow.
     Assumed,
-    /// It gave no answer, which its failurePolicy ignores; why.
-    Ignored(String),
-    /// The request goes no further.
-    Refused(Status),
+    /// It gave no answer, which its failurePolicy ignores; why, and whether it was asked.
+    Ignored { why: String, asked: bool },
+    /// The request goes no further; whether it was asked.
+    Refused { status: Status, asked: bool },
+}
+
+impl Outcome {
+    /// It is meant, and nobody asked it.
+    pub fn is_unanswered(&self) -> bool {
+        match self {
+            Outcome::Assumed => true,
+            Outcome::Ignored { asked, .. } | Outcome::Refused { asked, .. } => !asked,
+            Outcome::NotAsked(_) | Outcome::Allowed(_) => false,
+        }
+    }
+}
+
+/// A webhook to be called, for whoever drives the reducer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WebhookCall {
+    /// The name of its configuration.
+    pub configuration: Name,
+    /// Its own.
+    pub webhook: Name,
+    /// Where it is: `clientConfig`.
+    pub client_config: Value,
+    /// How long to wait.
+    pub timeout_seconds: u64,
+    /// The AdmissionReview to send; `request.uid` is the caller's to fill in.
+    pub review: Value,
+}
+
+/// The longest that Kubernetes waits unless the configuration says otherwise.
+const TIMEOUT_SECONDS: u64 = 10;
+
+pub(super) fn call(request: &Attributes<'_>, handler: &Handler) -> WebhookCall {
+    let mut asked = request.request();
+    asked["object"] = request.object.clone();
+    asked["oldObject"] = request.old_object.clone();
+    WebhookCall {
+        configuration: handler.configuration.clone(),
+        webhook: handler.entry.clone(),
+        client_config: at(&handler.manifest, "clientConfig").clone(),
+        timeout_seconds: at(&handler.manifest, "timeoutSeconds").as_u64().unwrap_or(TIMEOUT_SECONDS),
+        review: json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": asked}),
+    }
 }
 
 /// Decides about a webhook that means the request.
@@ -64,16 +107,16 @@ pub(super) fn decide(
     absent_allow: bool,
 ) -> Outcome {
     let webhook = &handler.entry;
-    let fails = |why: String, status: Status| match handler.failure_policy {
-        FailurePolicy::Ignore => Outcome::Ignored(format!("{why} (failurePolicy Ignore)")),
-        FailurePolicy::Fail => Outcome::Refused(status),
+    let fails = |why: String, status: Status, asked: bool| match handler.failure_policy {
+        FailurePolicy::Ignore => Outcome::Ignored { why: format!("{why} (failurePolicy Ignore)"), asked },
+        FailurePolicy::Fail => Outcome::Refused { status, asked },
     };
     match Scope::new(request, &Value::Null).conditions_hold(&handler.manifest) {
         Ok(true) => {}
         Ok(false) => return Outcome::NotAsked("a matchCondition is false".to_owned()),
         Err(wrong) => {
             let told = format!("admission webhook {webhook:?}: {wrong}");
-            return fails(wrong, Status::forbidden(request.resource, request.name, &told));
+            return fails(wrong, Status::forbidden(request.resource, request.name, &told), true);
         }
     }
     let given = answers.iter().find(|a| a.configuration == handler.configuration && a.webhook == *webhook);
@@ -81,17 +124,18 @@ pub(super) fn decide(
         Some(Answer::Allowed { patch }) => Outcome::Allowed(patch.clone()),
         Some(Answer::Denied { code, message }) => {
             let told = format!("admission webhook {webhook:?} denied the request: {message}");
-            Outcome::Refused(Status::forbidden_with(*code, request.resource, request.name, told))
+            let status = Status::forbidden_with(*code, request.resource, request.name, told);
+            Outcome::Refused { status, asked: true }
         }
         Some(Answer::Failed { why }) => {
             let told = format!("failed calling webhook {webhook:?}: {why}");
-            fails(why.clone(), Status::internal(&told))
+            fails(why.clone(), Status::internal(&told), true)
         }
         None if absent_allow => Outcome::Assumed,
         None => {
             let why = "it was not called".to_owned();
             let told = format!("failed calling webhook {webhook:?}: {why}");
-            fails(why, Status::internal(&told))
+            fails(why, Status::internal(&told), false)
         }
     }
 }

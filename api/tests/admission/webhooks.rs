@@ -85,6 +85,44 @@ fn the_answers_are_part_of_the_event_and_its_bytes() {
 }
 
 #[test]
+fn whoever_drives_is_told_whom_to_call_until_nobody_is_left() {
+    let mut world = world_with(
+        ApiConfig::default(),
+        plain(),
+        &[named("guard", "Validating"), named("inject", "Mutating"), named("second", "Mutating")],
+    );
+    let user = User::named("test");
+    let mut event = ask(&world, new_container(), Vec::new());
+    let mut called = Vec::new();
+    while let Some(call) = world.api.next_webhook(&event, &user) {
+        assert!(called.len() < 3, "{called:?}");
+        let images: Vec<_> = call.review["request"]["object"]["spec"]["containers"]
+            .as_array()
+            .expect("a list")
+            .iter()
+            .map(|c| c["image"].clone())
+            .collect();
+        called.push((call.configuration.to_string(), images.len()));
+        let more =
+            json!([{"op": "add", "path": "/spec/containers/-", "value": {"name": "h", "image": "h:1"}}]);
+        let patch = (&*call.configuration == "inject").then_some(more);
+        event.webhooks.push(WebhookAnswer {
+            configuration: call.configuration,
+            webhook: call.webhook,
+            answer: Answer::Allowed { patch },
+        });
+        assert_eq!((call.timeout_seconds, &call.review["request"]["subResource"]), (10, &json!("dynamic")));
+    }
+    let expected = [("inject", 2), ("second", 3), ("guard", 3)];
+    assert_eq!(
+        called,
+        expected.map(|(name, count)| (name.to_owned(), count)),
+        "each sees what those before it did"
+    );
+    assert!(world.api.apply(&event).is_ok());
+}
+
+#[test]
 fn an_account_tells_each_step_and_changes_nothing() {
     let world = world_with(
         ApiConfig { absent_webhooks_allow: true, ..ApiConfig::default() },
