@@ -8,6 +8,8 @@ use crate::admission::handler::Handlers;
 use crate::admission::{self, WebhookAnswer, WebhookCall};
 use crate::response::{Status, resource};
 use crate::store::Key;
+use crate::update::decodable;
+use crate::view::{at, text};
 use crate::{Api, seal};
 use serde_json::Value;
 
@@ -75,7 +77,14 @@ impl Admission {
             return Ok(new);
         }
         let request = self.attributes(call.user, key, old, &new);
-        admission::mutate(api, &request, &self.handlers, call)
+        let mutated = admission::mutate(api, &request, &self.handlers, call)?;
+        // A patch may have made anything of it.
+        let name = text(at(&mutated, "metadata"), "name");
+        match decodable(&mutated, &key.kind) {
+            Ok(()) if mutated.is_object() && name == &*key.name => Ok(mutated),
+            Ok(()) => Err(Status::internal("mutating admission made another object of it")),
+            Err(wrong) => Err(Status::internal(&format!("after mutating admission: {}", wrong.message))),
+        }
     }
 
     /// Stage 10.
@@ -91,9 +100,8 @@ impl Admission {
             return Ok(());
         }
         // Nor may a decision depend on a secret's bytes.
-        let sealed = &*key.kind == "Secret";
-        let (open_old, open_new) = (seal::open(old), seal::open(new));
-        let (old, new) = if sealed { (&open_old, &open_new) } else { (old, new) };
+        let open = (&*key.kind == "Secret").then(|| (seal::open(old), seal::open(new)));
+        let (old, new) = open.as_ref().map_or((old, new), |(old, new)| (old, new));
         let request = self.attributes(call.user, key, old, new);
         admission::validate(api, &request, &self.handlers, call)
     }

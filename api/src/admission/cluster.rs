@@ -33,8 +33,14 @@ impl<'a> Cluster<'a> {
             Some(stored) => Value::clone(stored),
             None => json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}),
         };
-        if text(&namespace["metadata"]["labels"], NAME_LABEL).is_empty() {
-            namespace["metadata"]["labels"][NAME_LABEL] = json!(name);
+        if let Some(metadata) = namespace.get_mut("metadata").and_then(Value::as_object_mut) {
+            let labels = metadata.entry("labels").or_insert_with(|| json!({}));
+            if !labels.is_object() {
+                *labels = json!({});
+            }
+            if text(labels, NAME_LABEL).is_empty() {
+                labels[NAME_LABEL] = json!(name);
+            }
         }
         namespace
     }

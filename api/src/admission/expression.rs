@@ -1,10 +1,11 @@
 //! Expressions of policies and match conditions, with the variables that Kubernetes gives them.
 //!
-//! Evaluated by the `cel` crate with its string, list and math extensions. Kubernetes' own libraries (quantities,
-//! URLs, `authorizer`) aren't there: an expression that calls them fails, and the handler's failurePolicy decides.
+//! Evaluated by the `cel` crate with its string, list and math extensions and what is in `library`. Others of Kubernetes' own
+//! (URLs, IPs, `authorizer`) aren't there: an expression that calls them fails, and the handler's failurePolicy decides.
 //! Nothing is type-checked beforehand, so that a slip shows when it is evaluated.
 
 use super::attributes::{Attributes, NamespaceLookup};
+use super::library;
 use super::values::{Field, Fields, to_cel};
 use crate::view::{list, name, text};
 use cel::common::types::{CelBool, CelString};
@@ -27,8 +28,9 @@ impl Scope {
         let added = env
             .add_extension(cel::extensions::strings)
             .and_then(|()| env.add_extension(cel::extensions::lists))
-            .and_then(|()| env.add_extension(cel::extensions::math));
-        debug_assert!(added.is_ok(), "extensions of the crate's own: {added:?}");
+            .and_then(|()| env.add_extension(cel::extensions::math))
+            .and_then(|()| env.add_extension(library::extension));
+        debug_assert!(added.is_ok(), "each declares names of its own: {added:?}");
         let env = Arc::new(env);
         let mut context = Context::with_env(env.clone());
         let namespace = match &request.namespace_object {

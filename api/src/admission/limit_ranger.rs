@@ -80,19 +80,24 @@ fn fill(container: &mut Value, limits: &Amounts, requests: &Amounts) -> bool {
     let mut changed = false;
     for (list, defaults) in [("limits", limits), ("requests", requests)] {
         for (resource, amount) in defaults {
-            if at(at(at(container, "resources"), list), resource).is_null() && container.is_object() {
-                for object in [&["resources"][..], &["resources", list]] {
-                    let target = object.iter().fold(&mut *container, |at, field| &mut at[*field]);
-                    if target.is_null() {
-                        *target = json!({});
-                    }
-                }
-                container["resources"][list][resource] = json!(amount.to_string());
+            let stated = object(container, "resources").and_then(|resources| object(resources, list));
+            let Some(stated) = stated.and_then(Value::as_object_mut) else { continue };
+            if stated.get(resource).is_none_or(Value::is_null) {
+                stated.insert(resource.clone(), json!(amount.to_string()));
                 changed = true;
             }
         }
     }
     changed
+}
+
+/// The object in a field, made if there is none; nothing if something else is there.
+fn object<'v>(of: &'v mut Value, field: &str) -> Option<&'v mut Value> {
+    let value = of.as_object_mut()?.entry(field).or_insert(Value::Null);
+    if value.is_null() {
+        *value = json!({});
+    }
+    Some(value).filter(|value| value.is_object())
 }
 
 /// Minimum, maximum and ratio of each container and of the pod.

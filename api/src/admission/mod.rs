@@ -12,6 +12,7 @@ pub(crate) mod cluster;
 pub mod coverage;
 mod expression;
 pub mod handler;
+mod library;
 mod limit_ranger;
 mod node;
 mod pod_security;
@@ -264,7 +265,7 @@ pub(crate) fn validate(
 ) -> Result<(), Status> {
     let cluster = Cluster(&api.store);
     plugin("LimitRanger", limit_ranger::check(request, cluster), call.account)?;
-    security(request, cluster, call.account)?;
+    security(request, call.account)?;
     plugin("PodResizeValidator", node::can_hold(request, cluster), call.account)?;
     plugin("NodeDeclaredFeatureValidator", node::declares(request, cluster), call.account)?;
     for handler in handlers.all().iter().filter(|h| h.kind == HandlerKind::ValidatingPolicy) {
@@ -290,12 +291,12 @@ fn short(status: &Status) -> &str {
     status.message.split_once(" is forbidden: ").map_or(&status.message, |(_, why)| why)
 }
 
-fn security(request: &Attributes<'_>, cluster: Cluster<'_>, account: &mut Account) -> Result<(), Status> {
-    let namespace = cluster.namespace(request.namespace);
+fn security(request: &Attributes<'_>, account: &mut Account) -> Result<(), Status> {
+    let NamespaceLookup::Found(namespace) = request.namespace_object else { return Ok(()) };
     let mut tell = |verdict, what: String| {
         account.tell(Stage::Admission, verdict, || ("PodSecurity".to_owned(), what));
     };
-    match pod_security::judge(request, &namespace) {
+    match pod_security::judge(request, namespace) {
         pod_security::Said::Skipped(why) => tell(Verdict::Skipped, why.to_owned()),
         pod_security::Said::Passed(level) => tell(Verdict::Passed, level),
         pod_security::Said::Refused(status) => {

@@ -138,12 +138,15 @@ fn with_what_is_held(pod: &Value) -> Value {
         raise(&mut all, &amounts::read(at(status, "allocatedResources")));
         all
     };
-    let Some(containers) = held["spec"]["containers"].as_array_mut() else { return held };
+    let containers = held.get_mut("spec").and_then(|spec| spec.get_mut("containers"));
+    let Some(containers) = containers.and_then(Value::as_array_mut) else { return held };
     for container in containers.iter_mut() {
         if let Some(status) = named(statuses, name(container)) {
             let mut requests = amounts::stated(container, "requests");
             raise(&mut requests, &allocated(status));
-            container["resources"]["requests"] = to_json(&requests);
+            // Nothing else of the copy is looked at.
+            *container = json!({"name": name(container), "restartPolicy": text(container, "restartPolicy"),
+                "resources": {"requests": to_json(&requests)}});
         }
     }
     for status in statuses {

@@ -120,6 +120,14 @@ fn expressions_see_what_kubernetes_gives_them() {
         "object.metadata.generation == oldObject.metadata.generation + 1",
         "object.spec.containers[0].name.matches('^n.w$')",
         "object.metadata.?labels.orValue({}).size() == 0",
+        "quantity('1500m').isGreaterThan(quantity('1')) && quantity('1Gi').compareTo(quantity('1024Mi')) == 0",
+        "quantity('1').add(quantity('500m')) == quantity('1500m') && quantity('2').sub(3).sign() == -1",
+        "quantity('2k').asInteger() == 2000 && !quantity('1m').isInteger() && quantity('500m').asApproximateFloat() == 0.5",
+        "isQuantity('64Mi') && !isQuantity('64 MB') && quantity('-3').asInteger() == -3",
+        "object.spec.containers.all(c, !has(c.resources.requests) || quantity(c.resources.requests.cpu).isLessThan(quantity('4')))",
+        "'a1b22'.find('[0-9]+') == '1' && 'ab'.find('[0-9]') == '' && 'a1b22'.findAll('[0-9]+') == ['1', '22']",
+        "'a1b22'.findAll('[0-9]+', 1) == ['1']",
+        "object.spec.containers[0].image.split(':')[1].upperAscii() == '1' && 'a'.format([]) == 'a'",
     ] {
         let answer = under(validating(expression), &["Deny"]).dynamic(new_container());
         assert!(answer.is_ok(), "{expression}: {answer:?}");
