@@ -34,7 +34,9 @@ pub fn admit(args: &args::Admit, out: &mut Out) -> Result<Ending> {
     let event = ApiEvent::new(Time(0), request, &user.name);
     let (response, account) = api.explain(&event, &user, rbac.as_ref());
 
-    let asked = Asked { pod: format!("{namespace}/{name}"), user: &user, authorized: rbac.is_some() };
+    let given_away = rbac.as_ref().map(Rbac::give_dynamic_unnamed).unwrap_or_default();
+    let asked =
+        Asked { pod: format!("{namespace}/{name}"), user: &user, authorized: rbac.is_some(), given_away };
     if args.json {
         out.line(as_json(&asked, &response, &account));
     } else {
@@ -47,6 +49,8 @@ struct Asked<'a> {
     pod: String,
     user: &'a User,
     authorized: bool,
+    /// Bindings through which anybody gets `pods/dynamic` without its being named.
+    given_away: Vec<String>,
 }
 
 fn user(args: &args::Admit) -> User {
@@ -139,7 +143,7 @@ fn as_json(asked: &Asked<'_>, response: &Response, account: &Account) -> Value {
     json!({
         "allowed": response.is_ok(), "code": code, "pod": asked.pod, "user": &*asked.user.name,
         "groups": asked.user.groups.iter().map(|g| &**g).collect::<Vec<_>>(),
-        "authorized": asked.authorized, "steps": steps, "brokenRules": causes, "status": status,
+        "authorized": asked.authorized, "dynamicGivenAwayBy": asked.given_away, "steps": steps, "brokenRules": causes, "status": status,
     })
 }
 
@@ -156,6 +160,10 @@ fn tell(
     out.line(paint(Tone::Step.style(), format!("pods/dynamic of {}{by}", asked.pod)));
     if !asked.authorized {
         out.line(line(Stage::Authorization, Tone::Quiet, '-', "", "not asked: name a user with --as"));
+    }
+    for binding in &asked.given_away {
+        let what = format!("{binding} gives pods/dynamic away without naming it");
+        out.line(line(Stage::Authorization, Tone::Warning, '!', "", &what));
     }
     let held = |step: &&Step| step.stage == Stage::Validation && step.verdict == Verdict::Passed;
     let rules_held = account.steps().iter().filter(held).count();

@@ -103,6 +103,21 @@ fn an_allowed_request_tells_who_was_asked_and_what_was_filled_in() {
 }
 
 #[test]
+fn bindings_that_give_dynamic_away_unnamed_are_pointed_out() {
+    let dir = TempDir::new().expect("a temporary directory");
+    let roles = "kind: ClusterRole\nmetadata: {name: ops}\nrules: [{apiGroups: ['*'], resources: ['*'], verbs: ['*']}]\n---\n\
+        kind: ClusterRoleBinding\nmetadata: {name: ops-team}\nroleRef: {kind: ClusterRole, name: ops}\n\
+        subjects: [{kind: Group, name: ops}]\n";
+    std::fs::write(dir.path().join("roles.yaml"), roles).expect("write a file");
+    let ask = |more: &[&str]| admit(dir.path(), &example("pod.yaml"), &example("add-worker.yaml"), more);
+    let output = ask(&["--as", "ann", "--as-group", "ops"]);
+    assert_eq!(status(&output), 0, "{}", stdout(&output));
+    let told = "ClusterRoleBinding \"ops-team\" of ClusterRole \"ops\" gives pods/dynamic away";
+    assert!(stdout(&output).contains(told), "{}", stdout(&output));
+    assert_eq!(status(&ask(&["--as", "ann"])), 1);
+}
+
+#[test]
 fn a_refusal_lists_every_broken_rule_with_its_field() {
     let told = as_json(&asked("cluster", "remove-all.yaml", &["--as", ORCHESTRATOR, "--json"]));
     let broken = told["brokenRules"].as_array().expect("a list");

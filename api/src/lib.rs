@@ -1,6 +1,6 @@
 //! The API server's side of a node's lifecycle: stored pods and their last published status, `/dynamic`,
-//! `/resize`, `/ephemeralcontainers` and ordinary updates with their validation, graceful deletion, the
-//! node's status writes.
+//! `/resize`, `/ephemeralcontainers` and ordinary updates with their validation, fail-closed [`admission`], graceful
+//! deletion, the node's status writes; and who may ask ([`authorize`]).
 //!
 //! [`Api`] is a reducer like the node's: whole Kubernetes objects in and out, and no clock, randomness or
 //! I/O. UIDs and times come with the [`ApiEvent`], so that the same events make the same objects and the same
@@ -76,8 +76,6 @@ pub struct ApiConfig {
     pub max_containers: Option<usize>,
     /// Subresources of pods that are switched off: they answer 404.
     pub disabled_pod_subresources: Vec<Name>,
-    /// The account that a new pod without one runs as; none by default (what the ServiceAccount plugin does).
-    pub default_service_account: Option<Name>,
     /// Admission handlers from the server's own files, besides those stored.
     pub static_handlers: Vec<Arc<Value>>,
     /// The handlers have been read; until then `pods/dynamic` is closed.
@@ -100,7 +98,6 @@ impl Default for ApiConfig {
             allow_privileged: true,
             max_containers: None,
             disabled_pod_subresources: Vec::new(),
-            default_service_account: None,
             static_handlers: Vec::new(),
             handlers_known: true,
             audit_only_policies_exempt: false,
@@ -196,6 +193,9 @@ impl Api {
             }
             Request::Status { namespace, name, uid, status } => {
                 status::write(self, call, &key("Pod", namespace, name), *uid, status)
+            }
+            Request::PatchStatus { namespace, name, body } => {
+                status::change(self, call, &key("Pod", namespace, name), body)
             }
             Request::Release { uid } => lifecycle::release(self, event.at, *uid),
             Request::NodeGates(gates) => {

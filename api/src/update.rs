@@ -77,9 +77,12 @@ pub(crate) fn pod(
     let (old, held) = (entry.object.clone(), entry.holds.clone());
 
     // Stages 2 to 4.
-    let mut new = decoded(&old, body)?;
+    let mut new = changed(&old, body)?;
     identity::same_object(&key, &old, &new)?;
-    keep_what_others_filled_in(&old, &mut new);
+    if new["spec"].is_object() && text(&new["spec"], "nodeName").is_empty() {
+        // A manifest that leaves the binding to the scheduler doesn't mean to undo it.
+        new["spec"]["nodeName"] = at(at(&old, "spec"), "nodeName").clone();
+    }
     if !gates.dynamic_volumes {
         drop_gated_fields(&mut new, &old);
     }
@@ -149,7 +152,7 @@ fn route(api: &Api, endpoint: Endpoint, call: &mut Call<'_>) -> Result<(), Statu
 }
 
 /// Stage 2: the pod that the body makes of the stored one.
-fn decoded(old: &Value, body: &Body) -> Result<Value, Status> {
+pub(crate) fn changed(old: &Value, body: &Body) -> Result<Value, Status> {
     match body {
         Body::Full(whole) => {
             decodable(whole, "Pod")?;
@@ -206,16 +209,6 @@ pub(crate) fn defaulted_pod(mut pod: Value) -> Result<Value, Status> {
         return Err(Status::bad_request("the pod has no spec: give spec.containers"));
     }
     Ok(pod)
-}
-
-/// A manifest that leaves its node to the scheduler and its account to the server doesn't mean to undo their choices.
-fn keep_what_others_filled_in(old: &Value, new: &mut Value) {
-    for field in ["nodeName", "serviceAccountName", "serviceAccount"] {
-        let stored = text(at(old, "spec"), field);
-        if new["spec"].is_object() && text(&new["spec"], field).is_empty() && !stored.is_empty() {
-            new["spec"][field] = json!(stored);
-        }
-    }
 }
 
 /// D6: with the gate off, `dynamicVolumePolicy` is dropped unless the stored pod has one already.

@@ -148,13 +148,6 @@ pub(crate) fn mutate(
     call: &mut Call<'_>,
 ) -> Result<Value, Status> {
     let mut object = request.object.clone();
-    if let Some(account_name) = &api.config.default_service_account
-        && name_service_account(request, &mut object, account_name)
-    {
-        call.account.tell(Stage::Mutation, Verdict::Changed, || {
-            ("ServiceAccount".to_owned(), format!("the pod runs as {account_name:?}"))
-        });
-    }
     let filled = limit_ranger::fill_in(request, Cluster(&api.store), &mut object);
     if !filled.is_empty() {
         call.account.tell(Stage::Mutation, Verdict::Changed, || {
@@ -176,20 +169,6 @@ pub(crate) fn mutate(
         }
     }
     Ok(object)
-}
-
-/// What the ServiceAccount plugin does for a new pod that names no account.
-fn name_service_account(request: &Attributes<'_>, object: &mut Value, account_name: &str) -> bool {
-    let new_pod = request.resource == "pods"
-        && request.operation == attributes::Operation::Create
-        && object["spec"].is_object()
-        && object["spec"]["serviceAccountName"].as_str().unwrap_or_default().is_empty();
-    if new_pod {
-        for field in ["serviceAccountName", "serviceAccount"] {
-            object["spec"][field] = Value::from(account_name);
-        }
-    }
-    new_pod
 }
 
 /// A JSON patch (RFC 6902), applied.

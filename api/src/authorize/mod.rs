@@ -80,6 +80,7 @@ fn asked(request: &Request) -> Option<Asked> {
         Request::Ephemeral { namespace, name, body } => {
             Some(of_pod("ephemeralcontainers", namespace, name, body))
         }
+        Request::PatchStatus { namespace, name, body } => Some(of_pod("status", namespace, name, body)),
         Request::Delete { kind, namespace, name, .. } => Some(Asked {
             verb: "delete",
             resource: resource(kind),

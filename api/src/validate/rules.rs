@@ -88,3 +88,22 @@ pub(super) const DYNAMIC: [(&str, &str); 84] = [
     ("S39", "privileged only where the server allows it"),
     ("S40", "no windows options on a linux pod"),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn each_rule_is_told_once() {
+        let numbers: BTreeSet<&str> = DYNAMIC.iter().map(|(rule, _)| *rule).collect();
+        assert_eq!(numbers.len(), DYNAMIC.len());
+        // What /dynamic can break: all but rules of other endpoints and of status writes, and those told as another's.
+        for number in 1..=40 {
+            assert!(numbers.contains(format!("S{number}").as_str()), "S{number}");
+        }
+        for other in ["C10", "C15", "M1", "M2", "M11", "M15", "W8", "W9", "W13", "D1", "D2", "D6", "D7", "S41", "P8"] {
+            assert!(!numbers.contains(other), "{other}");
+        }
+    }
+}
