@@ -8,7 +8,7 @@ use std::path::PathBuf;
 #[command(name = "nodefold", version, about, propagate_version = true)]
 #[command(
     after_help = "Exit status: 0 all is as it should be; 1 an expectation or a recorded digest does not hold, or an \
-invariant broke; 2 the input can't be used."
+invariant broke, or a request is refused; 2 the input can't be used."
 )]
 pub struct Cli {
     /// What to do.
@@ -29,6 +29,8 @@ pub enum Command {
     Snapshot(Snapshot),
     /// Fold a journal from the start and compare everything that it recorded: digests, commands, snapshots, chain
     Verify(Journal),
+    /// Explain what would become of a request on pods/dynamic, stage by stage, without a server
+    Admit(Admit),
     /// Hunt: run many seeds, each a world with its own faults and users, all oracles on
     Sim(Sim),
     /// Make the history of a find as short as it can be
@@ -179,4 +181,31 @@ pub struct Journal {
     /// JSON instead of lines
     #[arg(long)]
     pub json: bool,
+}
+
+/// `nodefold admit`
+#[derive(Debug, Args)]
+pub struct Admit {
+    /// A directory of the cluster's manifests: webhook configurations, admission policies and bindings, namespaces,
+    /// limit ranges, quotas, nodes, roles and bindings, params
+    #[arg(long, value_name = "DIR")]
+    pub policies: PathBuf,
+    /// The pod as it is stored, status included (`kubectl get pod NAME -o yaml`)
+    #[arg(long, value_name = "POD.yaml")]
+    pub pod: PathBuf,
+    /// What is asked: a strategic-merge patch, a list of JSON patch operations, or the whole pod as it shall be
+    #[arg(long, value_name = "PATCH.yaml")]
+    pub request: PathBuf,
+    /// Who asks; without it nobody's roles are looked at
+    #[arg(long = "as", value_name = "USER")]
+    pub user: Option<String>,
+    /// A group that the user is in, besides those that the name implies
+    #[arg(long = "as-group", value_name = "GROUP", requires = "user")]
+    pub groups: Vec<String>,
+    /// One JSON object
+    #[arg(long)]
+    pub json: bool,
+    /// Every rule that holds, too
+    #[arg(short, long, conflicts_with = "json")]
+    pub verbose: bool,
 }

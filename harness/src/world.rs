@@ -485,7 +485,7 @@ impl World {
 
     /// A client's or the node's request to the API server, as it is now.
     pub fn request(&mut self, user: &str, what: String, request: Request) -> Result<Response, WorldError> {
-        let event = ApiEvent { at: self.now, request, user: user.into() };
+        let event = ApiEvent::new(self.now, request, user);
         self.agent.keep_request(&event)?;
         let (response, stirred) = self.server.request(&event, self.agent.is_alive());
         self.name_pods();

@@ -93,6 +93,8 @@ impl Server {
                 gates,
                 node_name: node_name.clone(),
                 changes_kept,
+                // Nothing is behind a webhook here.
+                absent_webhooks_allow: true,
                 ..ApiConfig::default()
             }),
             node_name,
