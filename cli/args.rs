@@ -58,6 +58,9 @@ pub struct Sim {
     /// None of these faults or actions
     #[arg(long, value_name = "FAULT,..", value_delimiter = ',')]
     pub without: Vec<String>,
+    /// Hunt a saboteur (a correct node made wrong in one historical way) until it is caught; `all`: each of them, as a table
+    #[arg(long, value_name = "NAME|all", conflicts_with_all = ["seed", "time", "only", "without"])]
+    pub sabotage: Option<String>,
     /// JSON, one object a line
     #[arg(long)]
     pub json: bool,

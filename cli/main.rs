@@ -29,6 +29,7 @@ mod pods;
 mod replay;
 mod requests;
 mod run;
+mod sabotage;
 mod shrink;
 mod sim;
 mod snapshot;

@@ -15,7 +15,7 @@ pub use damage::Damage;
 pub use memory::Memory;
 pub use table::ALL;
 
-use crate::swarm::Driven;
+use crate::swarm::{Driven, SeedReport, SwarmOptions, run_seed};
 use crate::world::Answers;
 use brain::Sabotaged;
 use nodefold_core::Config;
@@ -98,6 +98,16 @@ pub struct Order {
 }
 
 impl Saboteur {
+    /// Hunts it: runs seeds from `start` on until one breaks anything. How many that took, and how that one went; `None`: it
+    /// escapes `limit` seeds.
+    pub fn caught_from(&'static self, start: u64, limit: u64) -> Option<(u64, SeedReport)> {
+        let options = SwarmOptions { driven: self.driven(), ..SwarmOptions::default() };
+        (0..limit).find_map(|n| {
+            let report = run_seed(start.wrapping_add(n), &options);
+            (!report.broken.is_empty()).then_some((n + 1, report))
+        })
+    }
+
     /// The saboteur of that name.
     pub fn named(name: &str) -> Option<&'static Saboteur> {
         ALL.iter().copied().flatten().find(|saboteur| saboteur.name == name)

@@ -33,6 +33,17 @@ fn stories() -> BTreeMap<String, Scenario> {
     );
     let crashes = Scenario::parse(&text, "crashes-again-and-again").expect("a story");
     stories.insert("crashes-again-and-again".to_owned(), crashes);
+    // The runtime's answer to a restarted agent is partial; no ordinary story can cut it.
+    let text = "steps:\n- create: {apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {containers: [{name: app, image: \
+         registry.local/busybox:1, volumeMounts: [{name: v, mountPath: /v}]}], volumes: [{name: v, emptyDir: {}}]}}\n\
+         - settle\n- crash: agent\n- step: 1\n- fault: {partial: observe-runtime, leavesOut: 1}\n- settle\n";
+    let partial = Scenario::parse(text, "the-list-is-partial").expect("a story");
+    stories.insert("the-list-is-partial".to_owned(), partial);
+    let text = "steps:\n- hold: {operation: sandbox}\n- create: {apiVersion: v1, kind: Pod, metadata: {name: web}, spec: \
+         {containers: [{name: app, image: registry.local/busybox:1}]}}\n- advance: 5s\n- dynamic: {pod: web, patch: {spec: \
+         {containers: [{name: tool, image: registry.local/busybox:1}]}}}\n- settle\n";
+    let pending = Scenario::parse(text, "changed-while-pending").expect("a story");
+    stories.insert("changed-while-pending".to_owned(), pending);
     stories
 }
 

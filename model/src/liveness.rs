@@ -65,6 +65,11 @@ impl Quiet {
         self.recent.clear();
     }
 
+    /// The agent started: what it tries, it tries anew.
+    pub(crate) fn agent_started(&mut self) {
+        self.recent.clear();
+    }
+
     /// A pod was forgotten.
     pub(crate) fn forget(&mut self, pod: PodUid) {
         self.latest.remove(&pod);
@@ -110,8 +115,8 @@ impl Quiet {
             things.insert(thing.clone(), at);
         }
         let verb = command.action.verb();
-        // Restarts have a back-off whatever else goes wrong; other retries count once faults are over.
-        if self.healed.is_none() && verb != "start" {
+        // What has a back-off keeps it whatever goes wrong; the rest counts once faults are over.
+        if self.healed.is_none() && !backs_off(&command.action) {
             return None;
         }
         let recent = self.recent.entry((command.pod, thing, verb)).or_default();
@@ -202,6 +207,36 @@ impl Quiet {
             }
         }
         found
+    }
+}
+
+/// Whether repeating the action costs a delay that doubles.
+fn backs_off(action: &Action) -> bool {
+    match action {
+        Action::MountVolume { .. }
+        | Action::UnmountVolume { .. }
+        | Action::PullImage { .. }
+        | Action::CreateSandbox { .. }
+        | Action::CreateContainer { .. }
+        | Action::StartContainer { .. } => true,
+        Action::RefreshVolume { .. }
+        | Action::StopSandbox { .. }
+        | Action::RemoveSandbox { .. }
+        | Action::StopContainer { .. }
+        | Action::KillContainer { .. }
+        | Action::RemoveContainer { .. }
+        | Action::ResizeContainer { .. }
+        | Action::ResizePod { .. }
+        | Action::RunHook { .. }
+        | Action::StartProbe { .. }
+        | Action::StopProbe { .. }
+        | Action::ObserveMounts
+        | Action::ObserveRuntime
+        | Action::PublishStatus { .. }
+        | Action::RecordEvent(_)
+        | Action::ReleasePod
+        | Action::CreateMirror { .. }
+        | Action::DeleteMirror { .. } => false,
     }
 }
 

@@ -162,6 +162,9 @@ impl Oracles {
             What::Fact(fact) => {
                 self.charges.fact(fact);
                 self.deadlines.fact(world, fact, record);
+                if matches!(fact, Fact::AgentStarted { .. }) {
+                    self.quiet.agent_started();
+                }
                 match fact.pod() {
                     Some(pod) if !world.pods.contains_key(&pod) => self.quiet.forget(pod),
                     Some(_) => {}

@@ -14,7 +14,7 @@ pub(super) static TABLE: &[Saboteur] = &[
         races: &[],
         breaks: Invariant::S16,
         wrong: &[Wrong::Answers(accepts_names_in_use)],
-        story: "deferred-removal-readded-before-it-was-allocated",
+        story: "same-name-other-source-collides",
     },
     Saboteur {
         name: "accepts-before-running",
@@ -22,7 +22,7 @@ pub(super) static TABLE: &[Saboteur] = &[
         races: &[],
         breaks: Invariant::S16,
         wrong: &[Wrong::Answers(accepts_before_running)],
-        story: "rejections",
+        story: "changed-while-pending",
     },
     Saboteur {
         name: "refuses-what-is-allowed",
