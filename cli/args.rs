@@ -27,6 +27,8 @@ pub enum Command {
     Log(Log),
     /// Write a snapshot of a journal's state, so that it need not be folded from the start
     Snapshot(Journal),
+    /// Hand over what any node left behind, get what happened and which invariant was broken
+    Judge(Judge),
     /// Fold a journal from the start and compare everything that it recorded: digests, commands, snapshots, chain
     Verify(Journal),
 }
@@ -47,6 +49,32 @@ pub struct Run {
     #[arg(short, long, conflicts_with_all = ["json", "quiet"])]
     pub verbose: bool,
     /// Only the result of each scenario; of one that fails, the timeline too
+    #[arg(short, long, conflicts_with = "json")]
+    pub quiet: bool,
+}
+
+/// `nodefold judge`
+#[derive(Debug, Args)]
+#[command(after_help = "Recognised by content, plain, .gz or .zst: kubelet logs of every era behind any collector, API \
+watches, lists, audit logs, Events, containerd and CRI-O logs, `ctr events`, crictl listings, mount tables, kubelet \
+checkpoints.\n\nExit status: 0 clean; 1 findings; 2 nothing recognisable in the input.")]
+pub struct Judge {
+    /// What the node left behind (`-`: standard input)
+    #[arg(required = true, value_name = "FILES")]
+    pub files: Vec<PathBuf>,
+    /// One JSON object: findings, notes, coverage
+    #[arg(long)]
+    pub json: bool,
+    /// The year of stamps that have none
+    #[arg(long, value_name = "YEAR")]
+    pub year: Option<i32>,
+    /// Show the timeline of this pod (NS/NAME or its UID)
+    #[arg(long, value_name = "POD", conflicts_with = "json")]
+    pub pod: Option<String>,
+    /// Show every entry of every pod
+    #[arg(short, long, conflicts_with_all = ["json", "quiet"])]
+    pub verbose: bool,
+    /// Only the verdict, no timeline
     #[arg(short, long, conflicts_with = "json")]
     pub quiet: bool,
 }

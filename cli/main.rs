@@ -12,6 +12,8 @@ mod commands;
 mod ending;
 mod facts;
 mod journal;
+mod judge;
+mod judge_view;
 mod json;
 mod lanes;
 mod lives;
@@ -45,6 +47,7 @@ fn main() -> ExitCode {
         args::Command::Replay(args) => replay::replay(args, &mut out),
         args::Command::Log(args) => log::log(args, &mut out),
         args::Command::Snapshot(args) => snapshot::snapshot(args, &mut out),
+        args::Command::Judge(args) => judge::judge(args, &mut out),
         args::Command::Verify(args) => verify::verify(&args.journal, args.json, &mut out),
     };
     let ending = done.unwrap_or_else(|error| {
