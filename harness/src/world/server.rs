@@ -223,8 +223,9 @@ impl Server {
     /// A mirror pod shares its static pod's name, but is an object of its own.
     fn mirror_changed(&mut self, at: Time, name: PodRef, mirror: Mirror, removed: bool, agent_listens: bool) {
         let uid = mirror.uid;
-        if self.names.insert(uid, name).is_none() {
+        if self.names.insert(uid, name.clone()).is_none() {
             self.newly_named.push(uid);
+            self.lives.entry(name).or_default().push(uid);
         }
         if !agent_listens || self.cut || (!removed && self.sent_mirrors.get(&uid) == Some(&mirror)) {
             return;
