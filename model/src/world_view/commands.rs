@@ -149,6 +149,7 @@ impl WorldView {
 /// Records the operation that a command begins. A stop of what has ended begins none: its completion has been.
 fn occupy(pod: &mut PodView, command: &Command, at: Time, index: usize) {
     let Some(operation) = InFlight::begun_by(command, at, index) else { return };
+    pod.last_op = Some(command.op);
     if operation.is_stop()
         && let Lane::Container(id) = &operation.lane
         && pod.container(id).is_some_and(|c| !c.may_run())
@@ -195,8 +196,14 @@ fn act(pod: &mut PodView, command: &Command, at: Time, index: usize) {
             }
         }
         Action::PullImage { container, image, .. } => {
-            let place = pod.allocation.first_with(&container.name, |c| c.image == *image);
-            imply(pod, index, place);
+            // An ephemeral container bypasses allocation: its pull says nothing of the rest.
+            let is_ephemeral = |spec: &Arc<PodSpec>| {
+                spec.ephemeral_containers.iter().any(|c| c.name == container.name)
+            };
+            if !pod.allocation.possible().any(is_ephemeral) {
+                let place = pod.allocation.first_with(&container.name, |c| c.image == *image);
+                imply(pod, index, place);
+            }
         }
         Action::ResizeContainer { container, resources } => {
             let place = pod.allocation.first_with(&container.name, |c| c.resources == *resources);

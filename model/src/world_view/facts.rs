@@ -2,6 +2,7 @@
 
 use super::WorldView;
 use super::container::{Ending, Life, Role};
+use super::operations::answered;
 use super::pod::{PodView, asks_restart_all};
 use super::volume::Host;
 use nodefold_core::event::{ErrorClass, Exit, Fact, ProbeKind};
@@ -163,6 +164,9 @@ impl WorldView {
 
 /// A fact about one known pod.
 fn pod_fact(pod: &mut PodView, fact: &Fact, index: usize) {
+    if is_stale(pod, fact) {
+        return;
+    }
     pod.in_flight.retain(|operation| !operation.completed_by(fact));
     match fact {
         Fact::PodRemoved { .. } => {
@@ -282,6 +286,16 @@ fn pod_fact(pod: &mut PodView, fact: &Fact, index: usize) {
         | Fact::MirrorDeleted { .. }
         | Fact::MirrorFailed { .. } => {}
     }
+}
+
+/// An answer to an operation that is no longer in flight (of an older epoch, of something that ended meanwhile, or a
+/// second one) is recorded and changes nothing (DESIGN §3). Where the trace has no commands, nothing is stale. What is
+/// written to the API is acknowledged by number, whatever was written since.
+fn is_stale(pod: &PodView, fact: &Fact) -> bool {
+    let to_the_api =
+        matches!(fact, Fact::StatusWritten { .. } | Fact::StatusWriteFailed { .. } | Fact::ReleaseFailed { .. });
+    let Some(op) = answered(fact).filter(|_| !to_the_api) else { return false };
+    pod.last_op.is_some_and(|last| op <= last) && !pod.in_flight.iter().any(|running| running.op == op)
 }
 
 /// A container runs. A sidecar without a startup probe thereby counts as up.

@@ -91,6 +91,8 @@ pub struct PodView {
     pub restart_all: Option<usize>,
     /// Operations in flight.
     pub in_flight: Vec<InFlight>,
+    /// The operation commanded last.
+    pub last_op: Option<OpId>,
     /// The status published last, and its record.
     pub published: Option<(usize, Arc<PodStatus>)>,
     /// The terminal status published last.
@@ -119,6 +121,7 @@ impl PodView {
             ran_before_trace: false,
             restart_all: None,
             in_flight: Vec::new(),
+            last_op: None,
             published: None,
             terminal: None,
             released: None,
@@ -270,6 +273,7 @@ impl PodView {
         fresh.applied_this_epoch = self.applied_this_epoch;
         fresh.allocation.images_bypass = self.allocation.images_bypass;
         fresh.in_flight = std::mem::take(&mut self.in_flight);
+        fresh.last_op = self.last_op;
         if let Some(newest) = self.allocation.versions.pop() {
             fresh.allocation.desired(newest.index, &newest.spec);
         }
