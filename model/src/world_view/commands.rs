@@ -95,6 +95,10 @@ impl WorldView {
         if let Some(allocated) = carried_allocation(&command.action) {
             pod.show_allocation(index, allocated);
         }
+        // Its terminal status may have to wait for a write that failed; that it made room is told at once.
+        if matches!(&command.action, Action::RecordEvent(event) if &*event.reason == "Preempting") {
+            pod.begin_termination(index, "it made room for a critical pod");
+        }
         match command.cause.rule {
             Rule::PodTerminating => pod.begin_termination(index, "the node began to end the pod"),
             Rule::PodVolumesReleased | Rule::PodReleased => pod.begin_termination(index, "the pod was over"),

@@ -11,6 +11,9 @@ use nodefold_core::spec::Pod;
 use nodefold_core::time::Time;
 use std::sync::Arc;
 
+/// Answers remembered of a pod, so that one that comes again is known: more than are ever on their way at once.
+const ANSWERS_KEPT: usize = 64;
+
 impl WorldView {
     pub(super) fn fact(&mut self, fact: &Fact, at: Time, index: usize) {
         match fact {
@@ -136,6 +139,8 @@ impl WorldView {
             pod.applied_this_epoch = false;
             pod.deadline = None;
             pod.in_flight.clear();
+            pod.last_op_before = pod.last_op;
+            pod.answered.clear();
             for container in &mut pod.containers {
                 if rebooted {
                     container.vanished(index);
@@ -167,6 +172,7 @@ fn pod_fact(pod: &mut PodView, fact: &Fact, index: usize) {
     if is_stale(pod, fact) {
         return;
     }
+    note_answer(pod, fact);
     pod.in_flight.retain(|operation| !operation.completed_by(fact));
     match fact {
         Fact::PodRemoved { .. } => {
@@ -288,14 +294,27 @@ fn pod_fact(pod: &mut PodView, fact: &Fact, index: usize) {
     }
 }
 
-/// An answer to an operation that is no longer in flight (of an older epoch, of something that ended meanwhile, or a
-/// second one) is recorded and changes nothing (DESIGN §3). Where the trace has no commands, nothing is stale. What is
-/// written to the API is acknowledged by number, whatever was written since.
+/// An answer to an operation of an older epoch, and one that comes a second time, is recorded and changes nothing (DESIGN
+/// §3). What is written to the API is acknowledged by number, whatever was written since.
 fn is_stale(pod: &PodView, fact: &Fact) -> bool {
     let to_the_api =
         matches!(fact, Fact::StatusWritten { .. } | Fact::StatusWriteFailed { .. } | Fact::ReleaseFailed { .. });
     let Some(op) = answered(fact).filter(|_| !to_the_api) else { return false };
-    pod.last_op.is_some_and(|last| op <= last) && !pod.in_flight.iter().any(|running| running.op == op)
+    pod.last_op_before.is_some_and(|last| op <= last) || pod.answered.contains(&op)
+}
+
+/// Notes that an operation was answered.
+fn note_answer(pod: &mut PodView, fact: &Fact) {
+    let Some(op) = answered(fact).filter(|op| pod.last_op.is_some_and(|last| *op <= last)) else { return };
+    if pod.answered.len() == ANSWERS_KEPT {
+        pod.answered.pop_front();
+    }
+    pod.answered.push_back(op);
+    if let Fact::VolumeMounted { volume, .. } | Fact::VolumeRefreshed { volume, .. } = fact
+        && let Some(view) = pod.volume_mut(volume)
+    {
+        view.written_by = Some(op);
+    }
 }
 
 /// A container runs. A sidecar without a startup probe thereby counts as up.
