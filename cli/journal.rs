@@ -51,11 +51,11 @@ impl Beside {
 }
 
 impl RunJournal {
-    /// Begins a journal in a directory that holds none.
-    pub fn create(dir: &Path, config: &Config) -> Result<RunJournal, Error> {
+    /// Begins a journal in a directory that holds none. A real node's facts are `durable` before they are folded; a
+    /// simulated one may forget what the machine forgets, and a sync for each of its facts is an hour's wait.
+    pub fn create(dir: &Path, config: &Config, durable: bool) -> Result<RunJournal, Error> {
         let storage = Files::at(dir);
-        // The simulated node may forget what the machine forgets, and a sync for each of its facts is an hour's wait.
-        let options = Options { sync: false, ..Options::default() };
+        let options = Options { sync: durable, ..Options::default() };
         let mut node = Node::new(config.clone());
         let writer = Writer::create(storage.clone(), options.clone(), config, &mut node)?;
         let open = Open { storage, options, writer: Some(writer), beside: Vec::new(), step: String::new() };

@@ -147,8 +147,7 @@ fn measure(saboteur: &'static Saboteur, start: u64, limit: u64, starts: u64) -> 
         let (Some(broken), Some((_, report)), None) = (broken, &caught, &one.story) else { continue };
         one.what.clone_from(&broken.what);
         let began = Instant::now();
-        let shrunk =
-            shrink(&report.history, &saboteur.driven(), &mut || began.elapsed() < SHRINKING);
+        let shrunk = shrink(&report.history, &saboteur.driven(), &mut || began.elapsed() < SHRINKING);
         one.shrunk = shrunk.as_ref().map(|shrunk| shrunk.history.steps.len());
         one.story = shrunk.map(|shrunk| shrunk.history.to_text(saboteur.name, &broken.what));
     }

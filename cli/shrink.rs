@@ -41,7 +41,8 @@ pub fn shrink(args: &args::Shrink, out: &mut Out) -> Result<Ending> {
         out.line(paint(Tone::Good.style(), format!("✓ {name} breaks nothing")));
         return Ok(Ending::Good);
     };
-    let stem = args.history.file_stem().map_or_else(|| "history".into(), |s| s.to_string_lossy().into_owned());
+    let stem =
+        args.history.file_stem().map_or_else(|| "history".into(), |s| s.to_string_lossy().into_owned());
     let file = args.out.clone().unwrap_or_else(|| args.history.with_file_name(format!("{stem}.shrunk.yaml")));
     let about = shrunk.broken.what.lines().next().unwrap_or_default();
     let text = shrunk.history.to_text(&format!("{stem}-shrunk"), about);

@@ -23,7 +23,8 @@ pub fn sim(args: &args::Sim, out: &mut Out) -> Result<Ending> {
     if let Some(name) = &args.sabotage {
         return sabotage::sabotage(args, name, out);
     }
-    let options = SwarmOptions { only: kinds(&args.only)?, without: kinds(&args.without)?, ..SwarmOptions::default() };
+    let options =
+        SwarmOptions { only: kinds(&args.only)?, without: kinds(&args.without)?, ..SwarmOptions::default() };
     let seeds = seeds(args)?;
     let limit = args.time.as_deref().map(time).transpose()?;
     let available = std::thread::available_parallelism().map_or(1, usize::from);
@@ -134,7 +135,8 @@ impl Hunt {
         let count = seeds.end - seeds.start;
         let bar = if limit.is_some() { ProgressBar::no_length() } else { ProgressBar::new(count) };
         bar.set_draw_target(ProgressDrawTarget::stderr_with_hz(4));
-        let shape = if limit.is_some() { "{elapsed} {pos} seeds {msg}" } else { "{wide_bar} {pos}/{len} {msg}" };
+        let shape =
+            if limit.is_some() { "{elapsed} {pos} seeds {msg}" } else { "{wide_bar} {pos}/{len} {msg}" };
         if let Ok(style) = ProgressStyle::with_template(shape) {
             bar.set_style(style);
         }
@@ -160,7 +162,10 @@ impl Hunt {
         let (reached, all) = self.coverage.reached();
         let speed = self.seeds as u128 * 1000 / self.bar.elapsed().as_millis().max(1);
         let simulated = self.totals.simulated / 3_600_000_000_000;
-        self.bar.set_message(format!("{speed} seeds/s, {simulated} h simulated, {reached}/{all} pairs, {} broke", self.broken));
+        self.bar.set_message(format!(
+            "{speed} seeds/s, {simulated} h simulated, {reached}/{all} pairs, {} broke",
+            self.broken
+        ));
         if !report.broken.is_empty() {
             self.broken += 1;
             self.tell_broken(&report, out);
@@ -257,7 +262,10 @@ fn build() -> String {
 /// Writes a file, and the directories that it is in.
 pub fn save(file: &Path, text: &str) -> Result<()> {
     let failed = |error: std::io::Error| {
-        Unusable::new(format!("{}: {error}", file.display()), "name a directory that can be written with --out")
+        Unusable::new(
+            format!("{}: {error}", file.display()),
+            "name a directory that can be written with --out",
+        )
     };
     if let Some(dir) = file.parent() {
         std::fs::create_dir_all(dir).map_err(failed)?;

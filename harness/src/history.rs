@@ -2,7 +2,7 @@
 //! scenario without expectations; steps that find nothing to do are skipped, which is what lets it shrink.
 
 use crate::scenario::{NodeSpec, Scenario, Verb, to_text};
-use crate::swarm::{Driven, Broken, Player};
+use crate::swarm::{Broken, Driven, Player};
 use nodefold_core::Digest;
 use nodefold_k8s::InputError;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -21,8 +21,10 @@ mod rules;
 mod runtime;
 mod server;
 mod usage;
+mod writes;
 
 pub use choice::{Choice, Chooser, Earliest, Enabled};
+pub use effect::failed;
 pub use fault::{CrashPoint, Fault};
 pub use inflight::{OpKey, OpKind};
 pub use label::{object_name, probe_name};
@@ -311,7 +313,8 @@ impl World {
             })
             .map(|e| format!("{} (due in {})", self.label(&e.choice), e.due.since(self.now)))
             .collect();
-        if let Some((due, why)) = self.agent.work_due().map(|(shown, why)| (self.faults.world_time(shown), why))
+        if let Some((due, why)) =
+            self.agent.work_due().map(|(shown, why)| (self.faults.world_time(shown), why))
             && due <= horizon
         {
             waiting.push(format!("the node's {why} (due in {})", due.since(self.now)));
@@ -484,7 +487,7 @@ impl World {
 
     /// A client's or the node's request to the API server, as it is now.
     pub fn request(&mut self, user: &str, what: String, request: Request) -> Result<Response, WorldError> {
-        let event = ApiEvent { at: self.now, request, user: user.into() };
+        let event = ApiEvent::new(self.now, request, user);
         self.agent.keep_request(&event)?;
         let (response, stirred) = self.server.request(&event, self.agent.is_alive());
         self.name_pods();
@@ -664,7 +667,8 @@ impl World {
 
     /// Processes that run, by their pods' names and their containers', where the name still means that pod.
     pub fn running(&self) -> Vec<(PodRef, String)> {
-        let runs = self.runtime.containers.iter().filter(|(_, c)| matches!(c.state, runtime::State::Running { .. }));
+        let runs =
+            self.runtime.containers.iter().filter(|(_, c)| matches!(c.state, runtime::State::Running { .. }));
         runs.filter_map(|((pod, id), _)| {
             let name = self.server.name(*pod)?;
             (self.server.uid(name) == Some(*pod)).then(|| (name.clone(), id.name.to_string()))

@@ -118,7 +118,8 @@ fn saboteurs_are_named_and_stand_for_known_races() {
         for race in saboteur.races {
             let (table, number) = race.split_at(1);
             let last = if table == "B" { 37 } else { 39 };
-            let known = matches!(table, "B" | "V") && number.parse().is_ok_and(|n: u32| (1..=last).contains(&n));
+            let known =
+                matches!(table, "B" | "V") && number.parse().is_ok_and(|n: u32| (1..=last).contains(&n));
             assert!(known, "{}: {race}", saboteur.name);
         }
     }
@@ -132,16 +133,27 @@ fn no_saboteur_is_caught_by_another_invariant() {
     }
     let only = std::env::var("SABOTEUR").ok();
     let stories = stories();
-    for saboteur in Saboteur::all().filter(|s| only.as_ref().is_none_or(|only| only.split(',').any(|o| o == s.name))) {
+    for saboteur in
+        Saboteur::all().filter(|s| only.as_ref().is_none_or(|only| only.split(',').any(|o| o == s.name)))
+    {
         let mut caught: BTreeMap<String, Vec<&str>> = BTreeMap::new();
         for (name, story) in &stories {
             if let Some(violation) = broken(story, Some(saboteur)) {
                 caught.entry(number(&violation).to_owned()).or_default().push(name);
-                if only.is_some() { println!("   {name}: {violation}"); }
+                if only.is_some() {
+                    println!("   {name}: {violation}");
+                }
             }
         }
         let right = caught.remove(&saboteur.breaks.to_string()).unwrap_or_default();
-        println!("{:44} {:4} {:3} {:?} others {:?}", saboteur.name, saboteur.breaks, right.len(), right.iter().take(4).collect::<Vec<_>>(), caught);
+        println!(
+            "{:44} {:4} {:3} {:?} others {:?}",
+            saboteur.name,
+            saboteur.breaks,
+            right.len(),
+            right.iter().take(4).collect::<Vec<_>>(),
+            caught
+        );
     }
 }
 

@@ -72,7 +72,8 @@ impl DynamicRules {
     pub fn refused(&self, change: &Change<'_>, causes: &[(String, String)]) -> Option<String> {
         let broken = self.broken(change);
         let unfounded = causes.iter().find(|(field, reason)| {
-            is_judged(field, reason) && !broken.iter().any(|b| b.field == *field && b.reason == reason.as_str())
+            is_judged(field, reason)
+                && !broken.iter().any(|b| b.field == *field && b.reason == reason.as_str())
         })?;
         Some(format!("pods/dynamic refused with {} at {:?}, and no rule says so", unfounded.1, unfounded.0))
     }
@@ -125,15 +126,24 @@ impl DynamicRules {
 /// A cause that the rules stated here, and no others, give.
 fn is_judged(field: &str, reason: &str) -> bool {
     let element = |list: &str, rest: &str| {
-        let index = field.strip_prefix(list).and_then(|f| f.strip_prefix('[')).and_then(|f| f.split_once(']'));
+        let index =
+            field.strip_prefix(list).and_then(|f| f.strip_prefix('[')).and_then(|f| f.split_once(']'));
         index.is_some_and(|(_, after)| after == rest)
     };
-    let whole = ["spec.containers", "spec.volumes", "spec.initContainers", "spec.ephemeralContainers", "spec.nodeName"];
+    let whole = [
+        "spec.containers",
+        "spec.volumes",
+        "spec.initContainers",
+        "spec.ephemeralContainers",
+        "spec.nodeName",
+    ];
     match reason {
         DUPLICATE => element("spec.containers", ".name") || element("spec.volumes", ".name"),
         FORBIDDEN => {
             whole.contains(&field)
-                || ["", ".volumeMounts", ".dynamicVolumePolicy"].iter().any(|rest| element("spec.containers", rest))
+                || ["", ".volumeMounts", ".dynamicVolumePolicy"]
+                    .iter()
+                    .any(|rest| element("spec.containers", rest))
                 || element("spec.volumes", "")
         }
         _ => false,
@@ -173,7 +183,11 @@ fn only_in<'a>(list: &'a [Value], other: &'a [Value]) -> impl Iterator<Item = (u
 /// Two values without these fields are equal; an absent field is a null one.
 fn equal_beside(a: &Value, b: &Value, fields: &[&str]) -> bool {
     let keys = |v: &Value| v.as_object().map(|o| o.keys().cloned().collect::<Vec<_>>()).unwrap_or_default();
-    keys(a).iter().chain(&keys(b)).filter(|k| !fields.contains(&k.as_str())).all(|k| a[k.as_str()] == b[k.as_str()])
+    keys(a)
+        .iter()
+        .chain(&keys(b))
+        .filter(|k| !fields.contains(&k.as_str()))
+        .all(|k| a[k.as_str()] == b[k.as_str()])
 }
 
 /// Mounts are a map by path (D7).

@@ -50,18 +50,13 @@ pub(crate) struct Quiet {
 
 impl Quiet {
     pub(crate) fn new(timing: Timing) -> Quiet {
-        Quiet {
-            healed: None,
-            timing,
-            recent: BTreeMap::new(),
-            latest: BTreeMap::new(),
-            stormed: false,
-        }
+        Quiet { healed: None, timing, recent: BTreeMap::new(), latest: BTreeMap::new(), stormed: false }
     }
 
     /// How many things are remembered.
     pub(crate) fn remembered(&self) -> usize {
-        self.latest.values().map(BTreeMap::len).sum::<usize>() + self.recent.values().map(VecDeque::len).sum::<usize>()
+        self.latest.values().map(BTreeMap::len).sum::<usize>()
+            + self.recent.values().map(VecDeque::len).sum::<usize>()
     }
 
     /// Faults stop now.
@@ -286,7 +281,9 @@ impl AtTheEnd<'_> {
 
     /// The node says that it has allocated what is wished: it has seen that generation, and nothing pends.
     fn says_allocated(&self) -> bool {
-        let (Some(applied), Some((_, status))) = (&self.pod.applied, &self.pod.published) else { return false };
+        let (Some(applied), Some((_, status))) = (&self.pod.applied, &self.pod.published) else {
+            return false;
+        };
         let pends = status.conditions.iter().any(|c| c.kind == ConditionKind::PodResizePending && c.status);
         status.observed_generation >= applied.generation && !pends
     }
@@ -300,7 +297,8 @@ impl AtTheEnd<'_> {
         // A removal is shown by a command, or by the node's own word that it allocated a wish without the thing.
         let wish = pod.applied.as_ref().filter(|_| self.says_allocated() && pod.termination.is_none());
         for volume in pod.volumes.iter().filter(|v| v.may_be_on_host()) {
-            let unwished = wish.filter(|p| p.spec.volume(&volume.id.name).is_none()).map(|_| pod.applied_index);
+            let unwished =
+                wish.filter(|p| p.spec.volume(&volume.id.name).is_none()).map(|_| pod.applied_index);
             if let Some(removed) = volume.removed.or(unwished) {
                 let explanation = format!("removed volume {} is still {}", volume.id, volume.host_in_words());
                 let evidence = [removed, volume.host_index];

@@ -70,8 +70,12 @@ impl Oracles {
         self.next += 1;
         self.world.prepare(entry);
         let record = match entry {
-            TraceEntry::Fact(event) => Record { index, at: event.at, what: What::Fact(&event.fact) },
-            TraceEntry::Command { at, command } => Record { index, at: *at, what: What::Command(command) },
+            TraceEntry::Fact(event) => {
+                Record { index, at: self.world.effective(event.at), what: What::Fact(&event.fact) }
+            }
+            TraceEntry::Command { at, command } => {
+                Record { index, at: self.world.effective(*at), what: What::Command(command) }
+            }
         };
         self.judge_before(&record);
         self.world.observe(entry, index);
@@ -117,7 +121,9 @@ impl Oracles {
                 + p.in_flight.len()
                 + p.allocation.versions.len()
         };
-        self.world.pods.values().map(of_pod).sum::<usize>() + self.charges.remembered() + self.quiet.remembered()
+        self.world.pods.values().map(of_pod).sum::<usize>()
+            + self.charges.remembered()
+            + self.quiet.remembered()
     }
 
     /// Judges by what was known before the entry.
@@ -167,7 +173,11 @@ impl Oracles {
                     Some(pod) if !world.pods.contains_key(&pod) => self.quiet.forget(pod),
                     Some(_) => {}
                     // A list may have ended any.
-                    None if !matches!(fact, Fact::Tick | Fact::ObjectSeen { .. } | Fact::ObjectGone { .. }) => {
+                    None if !matches!(
+                        fact,
+                        Fact::Tick | Fact::ObjectSeen { .. } | Fact::ObjectGone { .. }
+                    ) =>
+                    {
                         self.quiet.keep(|pod| world.pods.contains_key(&pod));
                     }
                     None => {}

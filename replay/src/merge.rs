@@ -49,6 +49,7 @@ pub fn merge(mut inputs: Vec<Imported>, options: &Options) -> Trace {
     drop_duplicates(&mut placed, &mut duplicates);
     tie(placed, &clocks, &mut trace);
     runs(&mut trace);
+    reach(&inputs, &clocks, &mut trace);
     for (i, input) in inputs.into_iter().enumerate() {
         describe(input, duplicates[i], &clocks[i], &mut trace);
     }
@@ -86,7 +87,9 @@ fn place(drafts: Vec<Draft>, file: u32, clock: &Clock, out: &mut Vec<Placed>, no
         out.push(Placed { at, coarse, untimed, file, draft });
     }
     if slips > 0 {
-        notes.push(format!("{slips} records have another hour than their collector gave them; the collector's was taken"));
+        notes.push(format!(
+            "{slips} records have another hour than their collector gave them; the collector's was taken"
+        ));
     }
 }
 
@@ -272,7 +275,13 @@ fn runs(trace: &mut Trace) {
         }
         let key = (entry.host, entry.pid);
         let run = *open.entry(key).or_insert_with(|| {
-            trace.runs.push(Run { host: entry.host, pid: entry.pid, first: entry.at, last: entry.at, started: false });
+            trace.runs.push(Run {
+                host: entry.host,
+                pid: entry.pid,
+                first: entry.at,
+                last: entry.at,
+                started: false,
+            });
             trace.runs.len() - 1
         });
         trace.runs[run].last = trace.runs[run].last.max(entry.at);
@@ -281,6 +290,19 @@ fn runs(trace: &mut Trace) {
         }
     }
     trace.runs.sort_by_key(|r| (r.host, r.first));
+}
+
+/// How far the logs go beyond what they tell of lifecycles: absence counts up to there.
+fn reach(inputs: &[Imported], clocks: &[Clock], trace: &mut Trace) {
+    for (input, clock) in inputs.iter().zip(clocks) {
+        for (pid, stamp) in &input.sink.reach {
+            let to = clock.stamp(*stamp);
+            trace.reach = trace.reach.max(Some(to));
+            for run in trace.runs.iter_mut().filter(|r| r.pid == *pid) {
+                run.last = run.last.max(to);
+            }
+        }
+    }
 }
 
 fn describe(input: Imported, duplicates: u64, clock: &Clock, trace: &mut Trace) {

@@ -128,7 +128,13 @@ fn success(command: &Command) -> Option<Fact> {
         return Some(Fact::VolumeUnmounted { op, pod, volume: volume.clone() });
     }
     if let Action::MountVolume { volume, .. } = &command.action {
-        return Some(Fact::VolumeMounted { op, pod, volume: volume.clone(), renew_at: None, image_digest: None });
+        return Some(Fact::VolumeMounted {
+            op,
+            pod,
+            volume: volume.clone(),
+            renew_at: None,
+            image_digest: None,
+        });
     }
     if let Action::PublishStatus { .. } = &command.action {
         return Some(Fact::StatusWritten { op, pod });

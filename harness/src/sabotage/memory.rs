@@ -180,7 +180,8 @@ impl Memory {
     }
 
     fn seen(&mut self, seen: &SeenContainer) {
-        let Some(container) = self.pods.get_mut(&seen.pod).and_then(|p| p.containers.get_mut(&seen.container))
+        let Some(container) =
+            self.pods.get_mut(&seen.pod).and_then(|p| p.containers.get_mut(&seen.container))
         else {
             return;
         };
@@ -265,7 +266,8 @@ impl PodMemory {
         if let Action::MountVolume { volume, spec, .. } = action {
             let stays = self.volumes.get(volume).is_some_and(|v| v.stage == VolumeStage::Mounted);
             if !stays {
-                let memory = VolumeMemory { spec: Some(spec.clone()), stage: VolumeStage::Mounting, removed: false };
+                let memory =
+                    VolumeMemory { spec: Some(spec.clone()), stage: VolumeStage::Mounting, removed: false };
                 self.volumes.insert(volume.clone(), memory);
             }
         } else if let Action::UnmountVolume { volume, spec } = action {

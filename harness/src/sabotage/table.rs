@@ -11,7 +11,7 @@ mod time;
 mod volumes;
 
 use super::memory::{Memory, PodMemory};
-use super::{Order, Said, Saboteur};
+use super::{Order, Saboteur, Said};
 use nodefold_core::command::{Action, Command, Rule};
 use nodefold_core::ids::{ContainerId, PodUid};
 use nodefold_core::status::{ContainerStatus, PodStatus};

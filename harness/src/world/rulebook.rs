@@ -51,6 +51,8 @@ fn asked(api: &Api, event: &ApiEvent) -> Option<(Arc<Value>, Option<Value>)> {
     let new = match body {
         Body::Full(whole) => Some(whole.clone()),
         Body::StrategicMerge(patch) => strategic_merge_pod(&old, patch).ok(),
+        // Users here send the two above; what these would make of the pod isn't told twice.
+        Body::Merge(_) | Body::JsonPatch(_) => None,
     };
     let new = new.filter(|new| new["spec"].is_object()).map(|mut new| {
         if new["spec"]["nodeName"].is_null() {

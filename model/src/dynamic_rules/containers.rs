@@ -70,7 +70,8 @@ fn added(old: &Value, container: &Value, path: &str, held: &BTreeSet<&str>, out:
 
 /// Resources beside cpu and memory that a container asks for.
 fn unresizable(container: &Value) -> impl Iterator<Item = &String> {
-    let asked = |amounts: &str| container["resources"][amounts].as_object().into_iter().flat_map(|o| o.keys());
+    let asked =
+        |amounts: &str| container["resources"][amounts].as_object().into_iter().flat_map(|o| o.keys());
     asked("requests").chain(asked("limits")).filter(|name| !matches!(name.as_str(), "cpu" | "memory"))
 }
 
@@ -136,7 +137,9 @@ fn rest_of_spec(old: &Value, new: &Value, out: &mut Vec<Broken>) {
     if old["resourceClaims"] != new["resourceClaims"] {
         breaks(out, "C11", "spec.resourceClaims", FORBIDDEN);
     }
-    for (j, (stored, init)) in list(old, "initContainers").iter().zip(&list(new, "initContainers")).enumerate() {
+    for (j, (stored, init)) in
+        list(old, "initContainers").iter().zip(&list(new, "initContainers")).enumerate()
+    {
         if mounts(stored) != mounts(init) {
             breaks(out, "W11", format!("spec.initContainers[{j}].volumeMounts"), FORBIDDEN);
         }
@@ -159,7 +162,8 @@ fn rest_of_spec(old: &Value, new: &Value, out: &mut Vec<Broken>) {
     ];
     let grace = |spec: &Value| spec["terminationGracePeriodSeconds"].as_i64();
     let shortened = grace(old).is_some_and(|seconds| seconds < 0) && grace(new) == Some(1);
-    let fields: Vec<&str> = elsewhere.into_iter().chain(shortened.then_some("terminationGracePeriodSeconds")).collect();
+    let fields: Vec<&str> =
+        elsewhere.into_iter().chain(shortened.then_some("terminationGracePeriodSeconds")).collect();
     if !equal_beside(old, new, &fields) {
         breaks(out, "M12", "spec", FORBIDDEN);
     }

@@ -38,7 +38,9 @@ pub(super) fn class(spec: &Value) -> &'static str {
     let sum = |amounts, name| sums.get(&(amounts, name)).copied().unwrap_or(0);
     if sums.values().all(|amount| *amount == 0) {
         "BestEffort"
-    } else if all_limited && ["cpu", "memory"].iter().all(|name| sum("requests", *name) == sum("limits", *name)) {
+    } else if all_limited
+        && ["cpu", "memory"].iter().all(|name| sum("requests", *name) == sum("limits", *name))
+    {
         "Guaranteed"
     } else {
         "Burstable"

@@ -1,7 +1,8 @@
 //! W: which volumes may come and go.
 
 use super::{
-    Broken, Change, DUPLICATE, FORBIDDEN, NOT_FOUND, STATUS_LISTS, breaks, entries, name, named, only_in, rows,
+    Broken, Change, DUPLICATE, FORBIDDEN, NOT_FOUND, STATUS_LISTS, breaks, entries, name, named, only_in,
+    rows,
 };
 use serde_json::Value;
 use std::collections::BTreeSet;

@@ -37,7 +37,9 @@ impl AtTheEnd<'_> {
         if pod.termination.is_some() || pod.is_static() {
             return;
         }
-        for container in pod.containers.iter().filter(|c| c.life == Life::Running && c.stop_commanded.is_none()) {
+        for container in
+            pod.containers.iter().filter(|c| c.life == Life::Running && c.stop_commanded.is_none())
+        {
             self.probes_are_asked(container);
         }
         let Some((index, status)) = pod.published.clone().filter(|_| self.says_allocated()) else { return };

@@ -95,12 +95,14 @@ fn resized_while_pending(
     report: &mut impl FnMut(Subject, String, &[usize]),
 ) {
     let pends = status.conditions.iter().any(|c| c.kind == ConditionKind::PodResizePending && c.status);
-    let Some(wish) = pod.applied.as_ref().filter(|w| pends && status.observed_generation >= w.generation) else {
+    let Some(wish) = pod.applied.as_ref().filter(|w| pends && status.observed_generation >= w.generation)
+    else {
         return;
     };
     for row in &status.containers {
         let Some(view) = row.id.as_ref().and_then(|id| pod.container(id)) else { continue };
-        let Some((index, requests)) = view.resized.as_ref().filter(|(index, _)| *index > pod.applied_index) else {
+        let Some((index, requests)) = view.resized.as_ref().filter(|(index, _)| *index > pod.applied_index)
+        else {
             continue;
         };
         let wished = wish.spec.container(&row.name).is_some_and(|c| c.resources.requests == *requests);

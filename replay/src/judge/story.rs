@@ -62,7 +62,7 @@ impl<'a> View<'a> {
         let mut by_pod: BTreeMap<PodIx, Vec<usize>> = BTreeMap::new();
         let mut by_container: BTreeMap<ContainerIx, Vec<usize>> = BTreeMap::new();
         let mut lives = vec![Life::default(); trace.containers.len()];
-        let mut end = Moment(i64::MIN);
+        let mut end = trace.reach.unwrap_or(Moment(i64::MIN));
         for (i, entry) in trace.entries.iter().enumerate() {
             if let Some(pod) = entry.pod {
                 by_pod.entry(pod).or_default().push(i);
@@ -154,13 +154,36 @@ impl<'a> View<'a> {
     }
 
     /// A finding of a pod by entries.
-    pub fn finding(&self, kind: Kind, pod: Option<PodIx>, evidence: &[usize], explanation: String) -> Finding {
+    pub fn finding(
+        &self,
+        kind: Kind,
+        pod: Option<PodIx>,
+        evidence: &[usize],
+        explanation: String,
+    ) -> Finding {
         let mut evidence = evidence.to_vec();
         evidence.sort_unstable();
         evidence.dedup();
-        let confidence = evidence.iter().map(|i| self.entry(*i).confidence).min().unwrap_or(Confidence::Derived);
-        let at = evidence.iter().map(|i| self.entry(*i)).filter(|e| !e.untimed).map(|e| e.at).max().unwrap_or(self.end);
-        Finding { kind, pod, instance: None, at, explanation, evidence, confidence, resolved: false, count: 1 }
+        let confidence =
+            evidence.iter().map(|i| self.entry(*i).confidence).min().unwrap_or(Confidence::Derived);
+        let at = evidence
+            .iter()
+            .map(|i| self.entry(*i))
+            .filter(|e| !e.untimed)
+            .map(|e| e.at)
+            .max()
+            .unwrap_or(self.end);
+        Finding {
+            kind,
+            pod,
+            instance: None,
+            at,
+            explanation,
+            evidence,
+            confidence,
+            resolved: false,
+            count: 1,
+        }
     }
 }
 
@@ -220,8 +243,11 @@ impl Life {
     /// `Some(false)` it had ended, `None` nothing tells.
     pub fn ran_at(&self, at: Moment) -> Option<bool> {
         if let Some((end, _)) = self.ended {
-            // Whole seconds: an end within the same second may have been before.
-            let end = if self.ended_coarse { Moment(end.0 / SECOND * SECOND) } else { end };
+            // Whole seconds: an end within the same second may have been before. A stop that returned well after the
+            // moment tells that nobody could know yet, and unknown is in use (S1).
+            if self.ended_coarse && end <= at && at.since(end) < SECOND {
+                return Some(self.returned.is_some_and(|(returned, _)| returned.since(at) > 3 * SECOND / 10));
+            }
             return Some(end > at);
         }
         let (dead, _) = self.seen_dead?;
@@ -245,7 +271,11 @@ impl Story<'_> {
         self.entries.iter().rev().copied().find(|i| verbs.contains(&view.entry(*i).verb))
     }
     /// All entries with one of these verbs.
-    pub fn all<'s>(&'s self, view: &'s View<'_>, verbs: &'s [Verb]) -> impl DoubleEndedIterator<Item = usize> + 's {
+    pub fn all<'s>(
+        &'s self,
+        view: &'s View<'_>,
+        verbs: &'s [Verb],
+    ) -> impl DoubleEndedIterator<Item = usize> + 's {
         self.entries.iter().copied().filter(move |i| verbs.contains(&view.entry(*i).verb))
     }
 }

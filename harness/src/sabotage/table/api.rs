@@ -48,7 +48,7 @@ fn judged_by(api: &mut Api, event: &ApiEvent, change: impl FnOnce(&mut Value, &V
     let write = |api: &mut Api, status: Value| {
         let (namespace, name) = (text("namespace").as_str().into(), text("name").as_str().into());
         let request = Request::Status { namespace, name, uid, status };
-        api.apply(&ApiEvent { at: event.at, request, user: event.user.clone() })
+        api.apply(&ApiEvent { request, webhooks: Vec::new(), ..event.clone() })
     };
     let mut status = pod["status"].clone();
     change(&mut status, &pod["spec"]);
@@ -81,7 +81,7 @@ fn accepts_before_running(api: &mut Api, event: &ApiEvent) -> Response {
 fn refuses_what_is_allowed(api: &mut Api, event: &ApiEvent) -> Response {
     let mut strict = api.clone();
     let gates = FeatureGates { dynamic_volumes: false, ..api.gates() };
-    strict.apply(&ApiEvent { at: event.at, request: Request::NodeGates(gates), user: event.user.clone() });
+    strict.apply(&ApiEvent { request: Request::NodeGates(gates), webhooks: Vec::new(), ..event.clone() });
     match strict.apply(event) {
         Response::Rejected(status) if asked(api, event).is_some() => Response::Rejected(status),
         Response::Rejected(_) | Response::Ok { .. } => api.apply(event),

@@ -1,7 +1,7 @@
 //! Wrong about containers: begun too early, twice or again, restarted for nothing, or never.
 
 use super::super::memory::{Memory, PodMemory, Stage};
-use super::super::{Heard, Order, Said, Saboteur, Wrong};
+use super::super::{Heard, Order, Saboteur, Said, Wrong};
 use super::{made_again, repeated, stops};
 use nodefold_core::command::{Action, Command, MountedVolume, Rule};
 use nodefold_core::event::{ErrorClass, Event, Fact, ProbeKind};
@@ -57,7 +57,9 @@ pub(super) static TABLE: &[Saboteur] = &[
         about: "Commands a start a second time while the first is under way.",
         races: &["V22"],
         breaks: Invariant::S12,
-        wrong: &[Wrong::Adds(|_, _, commands| repeated(commands, |a| matches!(a, Action::StartContainer { .. })))],
+        wrong: &[Wrong::Adds(|_, _, commands| {
+            repeated(commands, |a| matches!(a, Action::StartContainer { .. }))
+        })],
         story: "warm-pod",
     },
     Saboteur {
@@ -65,7 +67,9 @@ pub(super) static TABLE: &[Saboteur] = &[
         about: "Commands the same sandbox a second time while the first command is under way.",
         races: &["B27"],
         breaks: Invariant::S12,
-        wrong: &[Wrong::Adds(|_, _, commands| repeated(commands, |a| matches!(a, Action::CreateSandbox { .. })))],
+        wrong: &[Wrong::Adds(|_, _, commands| {
+            repeated(commands, |a| matches!(a, Action::CreateSandbox { .. }))
+        })],
         story: "warm-pod",
     },
     Saboteur {
@@ -145,7 +149,10 @@ pub(super) static TABLE: &[Saboteur] = &[
         about: "Counts the last instance's exit, heard once more, for the instance that runs now.",
         races: &["V21", "V22"],
         breaks: Invariant::S14,
-        wrong: &[Wrong::Invents(counts_an_old_exit_for_the_next_instance), Wrong::Says(makes_none_beside_another)],
+        wrong: &[
+            Wrong::Invents(counts_an_old_exit_for_the_next_instance),
+            Wrong::Says(makes_none_beside_another),
+        ],
         story: "b22-status-updates-dropped",
     },
     Saboteur {
@@ -170,8 +177,8 @@ fn mounts_of(pod: &PodMemory, spec: &Container) -> Vec<MountedVolume> {
 }
 
 fn starts_a_main_beside_init(memory: &Memory, fact: &Fact, _: &[Command]) -> Vec<Order> {
-    let (Fact::ContainerStarted { pod: uid, container, .. } | Fact::ContainerCreated { pod: uid, container, .. }) =
-        fact
+    let (Fact::ContainerStarted { pod: uid, container, .. }
+    | Fact::ContainerCreated { pod: uid, container, .. }) = fact
     else {
         return Vec::new();
     };
@@ -192,7 +199,9 @@ fn starts_a_main_beside_init(memory: &Memory, fact: &Fact, _: &[Command]) -> Vec
                 pod: pod.applied.clone()?,
                 allocated: allocated.clone(),
             },
-            Some((id, parked)) if parked.stage == Stage::Created && (id == container || parked.exit.is_none()) => {
+            Some((id, parked))
+                if parked.stage == Stage::Created && (id == container || parked.exit.is_none()) =>
+            {
                 Action::StartContainer { container: id.clone() }
             }
             Some(_) => return None,
@@ -239,11 +248,14 @@ fn creates_the_next_beside_the_last(memory: &Memory, _: &Fact, commands: &[Comma
             let spec = applied.spec.container(&id.name)?.clone();
             let mounts = mounts_of(pod, &spec);
             let ready = mounts.iter().all(|m| {
-                pod.volumes.get(&m.volume).is_some_and(|v| v.stage == super::super::memory::VolumeStage::Mounted)
+                pod.volumes
+                    .get(&m.volume)
+                    .is_some_and(|v| v.stage == super::super::memory::VolumeStage::Mounted)
             });
             let container = ContainerId { attempt: id.attempt + 1, ..id.clone() };
             let (sandbox, allocated) = (pod.sandbox?.0, applied.spec.clone());
-            let action = Action::CreateContainer { container, spec, mounts, sandbox, pod: applied, allocated };
+            let action =
+                Action::CreateContainer { container, spec, mounts, sandbox, pod: applied, allocated };
             ready.then_some(Order { pod: command.pod, rule: Rule::MainNeeded, action })
         };
         orders.extend(order().filter(|_| planned));
@@ -290,7 +302,9 @@ fn knows_static_pods_by_uid(_: &Memory, event: &Event) -> Heard {
 }
 
 fn carries_the_pod_as_it_is(memory: &Memory, command: &Command) -> Said {
-    let Some(applied) = memory.pod(command.pod).and_then(|pod| pod.applied.clone()) else { return Said::AsItIs };
+    let Some(applied) = memory.pod(command.pod).and_then(|pod| pod.applied.clone()) else {
+        return Said::AsItIs;
+    };
     let mut action = command.action.clone();
     if let Action::MountVolume { pod, .. }
     | Action::RefreshVolume { pod, .. }
@@ -325,7 +339,9 @@ fn restarts_the_neighbours(memory: &Memory, fact: &Fact, _: &[Command]) -> Vec<O
 fn creates_as_desired(memory: &Memory, command: &Command) -> Said {
     let Action::CreateContainer { container, spec, .. } = &command.action else { return Said::AsItIs };
     let applied = memory.pod(command.pod).and_then(|pod| pod.applied.as_ref());
-    let Some(desired) = applied.and_then(|pod| pod.spec.container(&container.name)) else { return Said::AsItIs };
+    let Some(desired) = applied.and_then(|pod| pod.spec.container(&container.name)) else {
+        return Said::AsItIs;
+    };
     if desired.resources == spec.resources {
         return Said::AsItIs;
     }
@@ -345,7 +361,8 @@ fn never_starts_what_was_created(memory: &Memory, event: &Event) -> Heard {
             Some(_) | None => return Heard::AsItIs,
         },
     };
-    let swallowed = memory.pod(uid).into_iter().flat_map(PodMemory::live).filter_map(|(_, c)| c.start_failed.clone());
+    let swallowed =
+        memory.pod(uid).into_iter().flat_map(PodMemory::live).filter_map(|(_, c)| c.start_failed.clone());
     Heard::Instead([event.fact.clone()].into_iter().chain(swallowed).collect())
 }
 
@@ -356,7 +373,8 @@ fn overlooks_exits(memory: &Memory, event: &Event) -> Heard {
 }
 
 fn never_stops_what_was_removed(memory: &Memory, command: &Command) -> Said {
-    let (Action::StopContainer { container, .. } | Action::KillContainer { container }) = &command.action else {
+    let (Action::StopContainer { container, .. } | Action::KillContainer { container }) = &command.action
+    else {
         return Said::AsItIs;
     };
     let Some(pod) = memory.pod(command.pod).filter(|pod| !pod.is_ending()) else { return Said::AsItIs };
@@ -374,11 +392,14 @@ fn stops_probing_the_next_instance(_: &Memory, command: &Command) -> Said {
 
 fn inherits_probe_results(memory: &Memory, fact: &Fact, _: &[Command]) -> Vec<Fact> {
     let Fact::ContainerStarted { pod, container, .. } = fact else { return Vec::new() };
-    let Some(spec) = memory.container(*pod, container).map(|c| &c.spec).filter(|_| container.attempt > 0) else {
+    let Some(spec) = memory.container(*pod, container).map(|c| &c.spec).filter(|_| container.attempt > 0)
+    else {
         return Vec::new();
     };
-    let inherited =
-        [(ProbeKind::Startup, spec.startup_probe.is_some()), (ProbeKind::Readiness, spec.readiness_probe.is_some())];
+    let inherited = [
+        (ProbeKind::Startup, spec.startup_probe.is_some()),
+        (ProbeKind::Readiness, spec.readiness_probe.is_some()),
+    ];
     let passed = |probe| Fact::ProbeResult {
         pod: *pod,
         container: container.clone(),
@@ -409,7 +430,8 @@ fn makes_none_beside_another(memory: &Memory, command: &Command) -> Said {
 
 fn attributes_an_exit_to_another(memory: &Memory, event: &Event) -> Heard {
     let Fact::ContainerExited { pod: uid, container, exit } = &event.fact else { return Heard::AsItIs };
-    let is_main = |pod: &PodMemory, name: &str| pod.allocated.as_ref().is_some_and(|a| a.container(name).is_some());
+    let is_main =
+        |pod: &PodMemory, name: &str| pod.allocated.as_ref().is_some_and(|a| a.container(name).is_some());
     let pod = memory.pod(*uid).filter(|pod| !pod.is_ending() && is_main(pod, &container.name));
     let other = pod.and_then(|pod| {
         pod.running().find(|(id, c)| *id != container && !c.stopping && is_main(pod, &id.name))

@@ -1,7 +1,7 @@
 //! Wrong about a pod's end: killed too late or never, released too early or never, begun anew while it ends.
 
 use super::super::memory::{Memory, PodMemory};
-use super::super::{Heard, Order, Said, Saboteur, Wrong};
+use super::super::{Heard, Order, Saboteur, Said, Wrong};
 use super::{made_again, retold, stops};
 use nodefold_core::command::{Action, Command, Rule};
 use nodefold_core::event::{Event, Fact};
@@ -172,7 +172,8 @@ fn tells_the_end_too_early(memory: &Memory, command: &Command) -> Said {
     retold(command, |status| {
         status.phase = PodPhase::Failed;
         for condition in &mut status.conditions {
-            condition.status &= !matches!(condition.kind, ConditionKind::Ready | ConditionKind::ContainersReady);
+            condition.status &=
+                !matches!(condition.kind, ConditionKind::Ready | ConditionKind::ContainersReady);
         }
         true
     })

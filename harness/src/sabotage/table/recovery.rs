@@ -1,7 +1,7 @@
 //! Wrong after a restart: forgets what it knew, or trusts what it should look at.
 
 use super::super::memory::{Memory, PodMemory};
-use super::super::{Damage, Heard, Order, Said, Saboteur, Wrong};
+use super::super::{Damage, Heard, Order, Saboteur, Said, Wrong};
 use super::made_again;
 use nodefold_core::command::{Action, Command, Rule};
 use nodefold_core::event::{Event, Fact};

@@ -1,7 +1,7 @@
 //! Wrong about what is allocated and charged: half a transaction, more than there is, or what was refused.
 
 use super::super::memory::Memory;
-use super::super::{Heard, Order, Said, Saboteur, Wrong};
+use super::super::{Heard, Order, Saboteur, Said, Wrong};
 use super::truthful;
 use nodefold_core::Config;
 use nodefold_core::command::{Action, Command, Rule};
@@ -59,9 +59,11 @@ pub(super) static TABLE: &[Saboteur] = &[
 fn admits_half(memory: &Memory, command: &Command) -> Said {
     let Some(pod) = memory.pod(command.pod) else { return Said::AsItIs };
     let (Some(former), Some(applied)) = (&pod.former, &pod.applied) else { return Said::AsItIs };
-    let both = former.spec.containers != applied.spec.containers && former.spec.volumes != applied.spec.volumes;
+    let both =
+        former.spec.containers != applied.spec.containers && former.spec.volumes != applied.spec.volumes;
     let mut action = command.action.clone();
-    let (Action::MountVolume { allocated, .. } | Action::RefreshVolume { allocated, .. }) = &mut action else {
+    let (Action::MountVolume { allocated, .. } | Action::RefreshVolume { allocated, .. }) = &mut action
+    else {
         return Said::AsItIs;
     };
     if !both || *allocated != applied.spec {

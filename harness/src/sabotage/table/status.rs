@@ -1,11 +1,11 @@
 //! Wrong about what is told: phases that go back, results that are not its own, or nothing at all.
 
 use super::super::memory::Memory;
-use super::super::{Heard, Order, Said, Saboteur, Wrong};
+use super::super::{Heard, Order, Saboteur, Said, Wrong};
 use super::{retold, row, rows};
 use nodefold_core::command::{Action, Command};
 use nodefold_core::event::{Event, Fact};
-use nodefold_core::spec::Pod;
+use nodefold_core::spec::{Mounts, Pod};
 use nodefold_core::status::{ConditionKind, ContainerState, PodPhase, PodStatus};
 use nodefold_model::Invariant;
 use std::sync::Arc;
@@ -122,7 +122,8 @@ fn resets_the_restart_count(memory: &Memory, command: &Command) -> Said {
     retold(command, |status| {
         let mut changed = false;
         for told in rows(status) {
-            let counted = before.as_ref().and_then(|s| row(s, &told.name)).is_some_and(|r| r.restart_count > 0);
+            let counted =
+                before.as_ref().and_then(|s| row(s, &told.name)).is_some_and(|r| r.restart_count > 0);
             if counted && told.restart_count > 0 {
                 told.restart_count = 0;
                 changed = true;
@@ -199,8 +200,11 @@ fn ready_before_it_was_asked(memory: &Memory, command: &Command) -> Said {
     retold(command, |status| {
         let mut changed = false;
         for told in rows(status) {
-            let probed =
-                told.id.as_ref().and_then(|id| pod.containers.get(id)).is_some_and(|c| c.spec.readiness_probe.is_some());
+            let probed = told
+                .id
+                .as_ref()
+                .and_then(|id| pod.containers.get(id))
+                .is_some_and(|c| c.spec.readiness_probe.is_some());
             if probed && !told.ready && matches!(told.state, ContainerState::Running { .. }) {
                 told.ready = true;
                 changed = true;
@@ -243,7 +247,8 @@ fn terminal_and_ready(_: &Memory, command: &Command) -> Said {
     retold(command, |status| {
         let terminal = status.phase.is_terminal();
         for condition in status.conditions.iter_mut().filter(|_| terminal) {
-            condition.status |= matches!(condition.kind, ConditionKind::Ready | ConditionKind::ContainersReady);
+            condition.status |=
+                matches!(condition.kind, ConditionKind::Ready | ConditionKind::ContainersReady);
         }
         terminal
     })
@@ -275,13 +280,15 @@ fn lives_again_on_a_stale_report(memory: &Memory, command: &Command) -> Said {
 }
 
 fn shows_desired_mounts(memory: &Memory, command: &Command) -> Said {
-    let Some(applied) = memory.pod(command.pod).and_then(|pod| pod.applied.clone()) else { return Said::AsItIs };
+    let Some(applied) = memory.pod(command.pod).and_then(|pod| pod.applied.clone()) else {
+        return Said::AsItIs;
+    };
     retold(command, |status| {
         let mut changed = false;
         for told in &mut status.containers {
             let Some(desired) = applied.spec.container(&told.name) else { continue };
-            if matches!(told.state, ContainerState::Running { .. }) && told.mounts != desired.mounts {
-                told.mounts.clone_from(&desired.mounts);
+            if matches!(told.state, ContainerState::Running { .. }) && *told.mounts != *desired.mounts {
+                told.mounts = Mounts::List(desired.mounts.clone().into());
                 changed = true;
             }
         }

@@ -1,7 +1,7 @@
 //! Wrong about volumes: unmounted in use, used before they are there, forgotten, or touched after they were let go.
 
 use super::super::memory::{Memory, PodMemory, VolumeStage};
-use super::super::{Heard, Order, Said, Saboteur, Wrong};
+use super::super::{Heard, Order, Saboteur, Said, Wrong};
 use super::{repeated, retold, stops, truthful};
 use nodefold_core::command::{Action, Command, Rule};
 use nodefold_core::event::{Event, Fact};
@@ -65,7 +65,9 @@ pub(super) static TABLE: &[Saboteur] = &[
         about: "Commands an unmount a second time from a stale picture, while the first is under way.",
         races: &["V19", "V20"],
         breaks: Invariant::S12,
-        wrong: &[Wrong::Adds(|_, _, commands| repeated(commands, |a| matches!(a, Action::UnmountVolume { .. })))],
+        wrong: &[Wrong::Adds(|_, _, commands| {
+            repeated(commands, |a| matches!(a, Action::UnmountVolume { .. }))
+        })],
         story: "v20-second-unmount-from-a-stale-snapshot",
     },
     Saboteur {
@@ -73,7 +75,11 @@ pub(super) static TABLE: &[Saboteur] = &[
         about: "Takes a mount for done when it was only commanded.",
         races: &["V18", "V26"],
         breaks: Invariant::S2,
-        wrong: &[Wrong::Invents(takes_a_mount_for_done), Wrong::Says(truthful), Wrong::Says(leaves_mounts_alone)],
+        wrong: &[
+            Wrong::Invents(takes_a_mount_for_done),
+            Wrong::Says(truthful),
+            Wrong::Says(leaves_mounts_alone),
+        ],
         story: "slow-mount",
     },
     Saboteur {
@@ -203,7 +209,8 @@ fn unmounts_on_a_partial_list(memory: &Memory, fact: &Fact, _: &[Command]) -> Ve
     let Fact::RuntimeObserved { complete: false, containers, .. } = fact else { return Vec::new() };
     let mut orders = Vec::new();
     for (uid, pod) in &memory.pods {
-        let absent = pod.live().filter(|(id, _)| !containers.iter().any(|c| c.pod == *uid && c.container == **id));
+        let absent =
+            pod.live().filter(|(id, _)| !containers.iter().any(|c| c.pod == *uid && c.container == **id));
         let mounts = absent.flat_map(|(_, container)| &container.mounts);
         orders.extend(mounts.map(|m| unmount(*uid, &m.volume, pod, Rule::VolumeOrphaned)));
     }
@@ -290,7 +297,11 @@ fn leaves_a_secret_behind(memory: &Memory, command: &Command) -> Said {
 
 fn leaks_a_removed_volume(_: &Memory, command: &Command) -> Said {
     let removed = command.cause.rule == Rule::VolumeRemoved;
-    if removed && matches!(command.action, Action::UnmountVolume { .. }) { Said::Refused } else { Said::AsItIs }
+    if removed && matches!(command.action, Action::UnmountVolume { .. }) {
+        Said::Refused
+    } else {
+        Said::AsItIs
+    }
 }
 
 fn forgets_an_uncertain_mount(memory: &Memory, command: &Command) -> Said {
@@ -302,7 +313,8 @@ fn forgets_an_uncertain_mount(memory: &Memory, command: &Command) -> Said {
 
 /// A volume whose mount is still under way is not touched again: that would be another wrong.
 fn leaves_mounts_alone(memory: &Memory, command: &Command) -> Said {
-    let (Action::UnmountVolume { volume, .. } | Action::RefreshVolume { volume, .. }) = &command.action else {
+    let (Action::UnmountVolume { volume, .. } | Action::RefreshVolume { volume, .. }) = &command.action
+    else {
         return Said::AsItIs;
     };
     let mounting = memory.pod(command.pod).and_then(|pod| pod.volumes.get(volume));
@@ -363,7 +375,8 @@ fn remounts_while_terminating(memory: &Memory, fact: &Fact, _: &[Command]) -> Ve
         let memory = memory.pod(*uid).filter(|pod| pod.is_ending())?;
         let spec = memory.volumes.get(volume)?.spec.clone()?;
         let (pod, allocated) = (memory.applied.clone()?, memory.allocated.clone()?);
-        (allocated.volume(&volume.name) == Some(&spec) && !memory.volumes.get(volume)?.removed).then_some(())?;
+        (allocated.volume(&volume.name) == Some(&spec) && !memory.volumes.get(volume)?.removed)
+            .then_some(())?;
         let action = Action::MountVolume { volume: volume.clone(), spec, pod, allocated };
         Some(Order { pod: *uid, rule: Rule::VolumeDesired, action })
     };
