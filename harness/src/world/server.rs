@@ -55,6 +55,8 @@ pub struct Server {
     newest: BTreeMap<PodRef, PodUid>,
     /// All pods that ever had a name, oldest first.
     lives: BTreeMap<PodRef, Vec<PodUid>>,
+    /// Likewise of mirror pods.
+    mirror_lives: BTreeMap<PodRef, Vec<PodUid>>,
     newly_named: Vec<PodUid>,
     files: BTreeMap<PodRef, Arc<Pod>>,
     /// What was last put on its way for each pod, so that a change of status alone tells the agent nothing.
@@ -101,6 +103,7 @@ impl Server {
             names: BTreeMap::new(),
             newest: BTreeMap::new(),
             lives: BTreeMap::new(),
+            mirror_lives: BTreeMap::new(),
             newly_named: Vec::new(),
             files: BTreeMap::new(),
             sent: BTreeMap::new(),
@@ -228,8 +231,9 @@ impl Server {
     /// A mirror pod shares its static pod's name, but is an object of its own.
     fn mirror_changed(&mut self, at: Time, name: PodRef, mirror: Mirror, removed: bool, agent_listens: bool) {
         let uid = mirror.uid;
-        if self.names.insert(uid, name).is_none() {
+        if self.names.insert(uid, name.clone()).is_none() {
             self.newly_named.push(uid);
+            self.mirror_lives.entry(name).or_default().push(uid);
         }
         if !agent_listens || self.cut || (!removed && self.sent_mirrors.get(&uid) == Some(&mirror)) {
             return;
@@ -345,12 +349,18 @@ impl Server {
         &self.forbidden
     }
 
-    /// A pod among all that had its name: `default/web`, and `default/web~2` for the second of that name.
+    /// A pod among all that had its name: `default/web`, and `default/web~2` for the second of that name; a static pod's
+    /// mirror: `mirror of default/web`.
     pub fn label(&self, uid: PodUid) -> String {
         let Some(name) = self.names.get(&uid) else { return uid.to_string() };
-        match self.lives.get(name).and_then(|lives| lives.iter().position(|life| *life == uid)) {
-            Some(0) | None => name.to_string(),
-            Some(earlier) => format!("{name}~{}", earlier + 1),
+        let earlier = |lives: &BTreeMap<PodRef, Vec<PodUid>>| {
+            lives.get(name).and_then(|lives| lives.iter().position(|life| *life == uid))
+        };
+        match (earlier(&self.lives), earlier(&self.mirror_lives)) {
+            (Some(0) | None, None) => name.to_string(),
+            (Some(earlier), _) => format!("{name}~{}", earlier + 1),
+            (None, Some(0)) => format!("mirror of {name}"),
+            (None, Some(earlier)) => format!("mirror of {name}~{}", earlier + 1),
         }
     }
 
