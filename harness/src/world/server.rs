@@ -2,6 +2,7 @@
 //! tell the agent late and coalesced. Manifest files are a second source beside it.
 
 use super::latency;
+use super::rulebook::{self, Answers};
 use crate::scenario::PodRef;
 use nodefold_api::{Api, ApiConfig, ApiEvent, Change, ChangeType, Response};
 use nodefold_core::codec;
@@ -10,6 +11,7 @@ use nodefold_core::event::{Fact, Mirror, ObjectVersion};
 use nodefold_core::ids::{Name, ObjectKind, ObjectRef, PodUid, Source};
 use nodefold_core::spec::Pod;
 use nodefold_core::time::{Nanos, Time};
+use nodefold_model::DynamicRules;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -55,8 +57,6 @@ pub struct Server {
     newest: BTreeMap<PodRef, PodUid>,
     /// All pods that ever had a name, oldest first.
     lives: BTreeMap<PodRef, Vec<PodUid>>,
-    /// Likewise of mirror pods.
-    mirror_lives: BTreeMap<PodRef, Vec<PodUid>>,
     newly_named: Vec<PodUid>,
     files: BTreeMap<PodRef, Arc<Pod>>,
     /// What was last put on its way for each pod, so that a change of status alone tells the agent nothing.
@@ -68,8 +68,14 @@ pub struct Server {
     queues: BTreeMap<(Source, PodUid), VecDeque<OnTheWay>>,
     /// Objects that pods known to the agent refer to.
     referenced_by: BTreeMap<PodUid, BTreeSet<ObjectRef>>,
+    /// Who answers requests.
+    answers: Answers,
+    /// What `/dynamic` must answer (S16).
+    rules: DynamicRules,
     /// The watch of the API is cut.
     cut: bool,
+    /// Removals that were on their way when it was.
+    lost: Vec<(PodUid, News)>,
     /// Objects that the authorizer does not let the node read.
     forbidden: BTreeSet<ObjectRef>,
 }
@@ -83,6 +89,8 @@ pub struct Stirred {
     pub gates: Vec<(PodUid, String)>,
     /// A pod that can't be delivered.
     pub undeliverable: Option<Undeliverable>,
+    /// What is wrong with the answer itself (S16).
+    pub wrong: Option<String>,
 }
 
 impl Server {
@@ -95,6 +103,8 @@ impl Server {
                 gates,
                 node_name: node_name.clone(),
                 changes_kept,
+                // Nothing is behind a webhook here.
+                absent_webhooks_allow: true,
                 ..ApiConfig::default()
             }),
             node_name,
@@ -103,7 +113,6 @@ impl Server {
             names: BTreeMap::new(),
             newest: BTreeMap::new(),
             lives: BTreeMap::new(),
-            mirror_lives: BTreeMap::new(),
             newly_named: Vec::new(),
             files: BTreeMap::new(),
             sent: BTreeMap::new(),
@@ -111,15 +120,23 @@ impl Server {
             gates_told: BTreeMap::new(),
             queues: BTreeMap::new(),
             referenced_by: BTreeMap::new(),
+            answers: Api::apply,
+            rules: DynamicRules::default(),
             cut: false,
+            lost: Vec::new(),
             forbidden: BTreeSet::new(),
         }
     }
 
+    /// Somebody else answers requests from now on.
+    pub fn answered_by(&mut self, answers: Answers) {
+        self.answers = answers;
+    }
+
     /// Handles a request and gives what it stirred up on the watches.
     pub fn request(&mut self, event: &ApiEvent, agent_listens: bool) -> (Response, Stirred) {
-        let response = self.api.apply(event);
-        let stirred = self.stir(event.at, agent_listens);
+        let (response, wrong) = rulebook::answer(self.answers, &mut self.api, &mut self.rules, event);
+        let stirred = Stirred { wrong, ..self.stir(event.at, agent_listens) };
         (response, stirred)
     }
 
@@ -165,6 +182,9 @@ impl Server {
         for change in changes {
             let object = &*change.object;
             let deleted = change.change == ChangeType::Deleted;
+            if deleted {
+                self.rules.gone(object);
+            }
             match &*change.kind {
                 "Pod" if object["spec"]["nodeName"] == *self.node_name => {
                     if let Some(mirror) = nodefold_k8s::mirror_from_json(object) {
@@ -233,7 +253,7 @@ impl Server {
         let uid = mirror.uid;
         if self.names.insert(uid, name.clone()).is_none() {
             self.newly_named.push(uid);
-            self.mirror_lives.entry(name).or_default().push(uid);
+            self.lives.entry(name).or_default().push(uid);
         }
         if !agent_listens || self.cut || (!removed && self.sent_mirrors.get(&uid) == Some(&mirror)) {
             return;
@@ -285,11 +305,22 @@ impl Server {
         self.gates_told.clear();
         self.referenced_by.clear();
         self.cut = false;
+        self.lost.clear();
     }
 
     /// The API's watch breaks: what was on its way is lost, and nothing comes until it lists anew. False: it had broken.
     pub fn cut(&mut self) -> bool {
-        self.queues.retain(|(source, _), queue| *source == Source::File || queue.iter().any(|c| c.listed));
+        let lost = &mut self.lost;
+        self.queues.retain(|(source, uid), queue| {
+            if *source == Source::File || queue.iter().any(|change| change.listed) {
+                return true;
+            }
+            match queue.pop_back().map(|change| change.what) {
+                Some(gone @ (News::Removed | News::MirrorGone)) => lost.push((*uid, gone)),
+                Some(News::Pod(_) | News::Mirror(_)) | None => {}
+            }
+            false
+        });
         !std::mem::replace(&mut self.cut, true)
     }
 
@@ -302,8 +333,8 @@ impl Server {
         let mirrors = self.listed_mirrors();
         let files: BTreeSet<PodUid> = self.files.values().map(|pod| pod.uid).collect();
         let is_gone = |uid: &&PodUid| !files.contains(uid) && !pods.iter().any(|pod| pod.uid == **uid);
-        let mut news: Vec<(PodUid, News)> =
-            self.sent.keys().filter(is_gone).map(|uid| (*uid, News::Removed)).collect();
+        let mut news = std::mem::take(&mut self.lost);
+        news.extend(self.sent.keys().filter(is_gone).map(|uid| (*uid, News::Removed)));
         let is_gone = |uid: &&PodUid| !mirrors.iter().any(|mirror| mirror.uid == **uid);
         news.extend(self.sent_mirrors.keys().filter(is_gone).map(|uid| (*uid, News::MirrorGone)));
         news.extend(pods.into_iter().map(|pod| (pod.uid, News::Pod(pod))));
@@ -349,18 +380,12 @@ impl Server {
         &self.forbidden
     }
 
-    /// A pod among all that had its name: `default/web`, and `default/web~2` for the second of that name; a static pod's
-    /// mirror: `mirror of default/web`.
+    /// A pod among all that had its name: `default/web`, and `default/web~2` for the second of that name.
     pub fn label(&self, uid: PodUid) -> String {
         let Some(name) = self.names.get(&uid) else { return uid.to_string() };
-        let earlier = |lives: &BTreeMap<PodRef, Vec<PodUid>>| {
-            lives.get(name).and_then(|lives| lives.iter().position(|life| *life == uid))
-        };
-        match (earlier(&self.lives), earlier(&self.mirror_lives)) {
-            (Some(0) | None, None) => name.to_string(),
-            (Some(earlier), _) => format!("{name}~{}", earlier + 1),
-            (None, Some(0)) => format!("mirror of {name}"),
-            (None, Some(earlier)) => format!("mirror of {name}~{}", earlier + 1),
+        match self.lives.get(name).and_then(|lives| lives.iter().position(|life| *life == uid)) {
+            Some(0) | None => name.to_string(),
+            Some(earlier) => format!("{name}~{}", earlier + 1),
         }
     }
 
