@@ -8,7 +8,7 @@ use nodefold_harness::Brain;
 use nodefold_harness::history::{History, replay};
 use nodefold_harness::scenario::Verb;
 use nodefold_harness::shrink::shrink;
-use nodefold_harness::swarm::{Kind, SwarmOptions, run_seed};
+use nodefold_harness::swarm::{BrainOf, Driven, Kind, SwarmOptions, run_seed};
 use std::sync::Arc;
 
 #[test]
@@ -27,10 +27,10 @@ fn a_history_replays_to_the_same_end_from_its_text() {
     for seed in 100..112 {
         let report = run_seed(seed, &options);
         let text = report.history.to_text("a seed", &report.profile);
-        let read = History::parse(&text, "history.yaml").unwrap_or_else(|e| panic!("seed {seed}: {e}\n{text}"));
+        let read =
+            History::parse(&text, "history.yaml").unwrap_or_else(|e| panic!("seed {seed}: {e}\n{text}"));
         assert_eq!(read.to_text("a seed", &report.profile), text, "seed {seed}");
-        assert_eq!(replay(&report.history, &options.brain).digest, report.digest, "seed {seed} before its text");
-        let replayed = replay(&read, &options.brain);
+        let replayed = replay(&read, &options.driven);
         assert_eq!(replayed.digest, report.digest, "seed {seed}");
     }
 }
@@ -75,20 +75,20 @@ impl Brain for Canary {
 
 #[test]
 fn the_canary_is_found_and_its_story_is_short() {
-    let brain: nodefold_harness::swarm::BrainOf = Arc::new(|config| Box::new(Canary(Node::new(config.clone()))));
-    let options = SwarmOptions { brain, ..SwarmOptions::default() };
+    let brain: BrainOf = Arc::new(|config| Box::new(Canary(Node::new(config.clone()))));
+    let options = SwarmOptions { driven: Driven { brain, ..Driven::default() }, ..SwarmOptions::default() };
     let found = (0..400).map(|seed| run_seed(seed, &options)).find(|report| !report.broken.is_empty());
     let report = found.unwrap();
     assert_eq!(report.broken[0].invariant, "panic");
     assert!(report.broken[0].what.contains("the canary"), "{:?}", report.broken);
-    let shrunk = shrink(&report.history, &options.brain, &mut || true).unwrap();
+    let shrunk = shrink(&report.history, &options.driven, &mut || true).unwrap();
     assert!(shrunk.is_minimal);
     let steps = &shrunk.history.steps;
     assert!(steps.len() <= 4, "{}", shrunk.history.to_text("canary", ""));
     assert!(steps.iter().any(|verb| matches!(verb, Verb::Exit { .. })));
     // What is kept breaks it again.
     let read = History::parse(&shrunk.history.to_text("canary", ""), "canary.yaml").unwrap();
-    assert_eq!(replay(&read, &options.brain).broken[0].invariant, "panic");
+    assert_eq!(replay(&read, &options.driven).broken[0].invariant, "panic");
 }
 
 #[test]

@@ -142,6 +142,7 @@ impl WorldView {
             pod.last_op_before = pod.last_op;
             pod.answered.clear();
             for container in &mut pod.containers {
+                container.probing.clear();
                 if rebooted {
                     container.vanished(index);
                     continue;
@@ -204,6 +205,15 @@ fn pod_fact(pod: &mut PodView, fact: &Fact, index: usize) {
                 sandbox.index = index;
             }
         }
+        Fact::SandboxFailed { attempt, error, .. } => match error.class {
+            ErrorClass::Final | ErrorClass::Transient => {
+                for sandbox in pod.sandboxes.iter_mut().filter(|s| s.attempt == *attempt) {
+                    sandbox.live = false;
+                    sandbox.index = index;
+                }
+            }
+            ErrorClass::Uncertain => {}
+        },
         Fact::ContainerCreated { container, .. } => {
             let view = pod.container_or_stub(container, Life::Created, index);
             if matches!(
@@ -248,7 +258,7 @@ fn pod_fact(pod: &mut PodView, fact: &Fact, index: usize) {
             if let Some(view) = pod.container_mut(container)
                 && let Some(requests) = view.resizing.take()
             {
-                view.requests = requests;
+                view.acknowledged(requests);
             }
         }
         Fact::ProbeResult { container, probe, passed, .. } => probed(pod, container, *probe, *passed, index),
@@ -265,7 +275,6 @@ fn pod_fact(pod: &mut PodView, fact: &Fact, index: usize) {
         | Fact::ImagePulled { .. }
         | Fact::ImagePullFailed { .. }
         | Fact::SandboxReady { .. }
-        | Fact::SandboxFailed { .. }
         | Fact::SandboxStopFailed { .. }
         | Fact::SandboxRemoveFailed { .. }
         | Fact::ContainerStopFailed { .. }
