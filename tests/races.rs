@@ -145,7 +145,10 @@ fn every_race_is_told_or_has_its_reason() {
         let name = stem(&file);
         let races = races_of(name);
         let is_found = name.starts_with("found-");
-        assert!(is_found || !races.is_empty(), "{name}: a race's file begins with its number, a find's with `found`");
+        assert!(
+            is_found || !races.is_empty(),
+            "{name}: a race's file begins with its number, a find's with `found`"
+        );
         for race in races {
             told.entry(race).or_default().push(name.to_owned());
         }

@@ -98,7 +98,8 @@ fn only_and_without_choose_the_faults() {
     let mut crashes = 0;
     for seed in 0..8 {
         let report = run_seed(seed, &only);
-        let faults = report.history.steps.iter().filter(|verb| matches!(verb, Verb::Fault(_) | Verb::Choose(_)));
+        let faults =
+            report.history.steps.iter().filter(|verb| matches!(verb, Verb::Fault(_) | Verb::Choose(_)));
         assert_eq!(faults.count(), 0, "seed {seed}");
         crashes += report.totals.crashes;
         assert!(!run_seed(seed, &without).profile.contains(" create"), "seed {seed}");

@@ -201,9 +201,8 @@ fn act(pod: &mut PodView, command: &Command, at: Time, index: usize) {
         }
         Action::PullImage { container, image, .. } => {
             // An ephemeral container bypasses allocation: its pull says nothing of the rest.
-            let is_ephemeral = |spec: &Arc<PodSpec>| {
-                spec.ephemeral_containers.iter().any(|c| c.name == container.name)
-            };
+            let is_ephemeral =
+                |spec: &Arc<PodSpec>| spec.ephemeral_containers.iter().any(|c| c.name == container.name);
             if !pod.allocation.possible().any(is_ephemeral) {
                 let place = pod.allocation.first_with(&container.name, |c| c.image == *image);
                 imply(pod, index, place);

@@ -306,8 +306,10 @@ fn pod_fact(pod: &mut PodView, fact: &Fact, index: usize) {
 /// An answer to an operation of an older epoch, and one that comes a second time, is recorded and changes nothing (DESIGN
 /// §3). What is written to the API is acknowledged by number, whatever was written since.
 fn is_stale(pod: &PodView, fact: &Fact) -> bool {
-    let to_the_api =
-        matches!(fact, Fact::StatusWritten { .. } | Fact::StatusWriteFailed { .. } | Fact::ReleaseFailed { .. });
+    let to_the_api = matches!(
+        fact,
+        Fact::StatusWritten { .. } | Fact::StatusWriteFailed { .. } | Fact::ReleaseFailed { .. }
+    );
     let Some(op) = answered(fact).filter(|_| !to_the_api) else { return false };
     pod.last_op_before.is_some_and(|last| op <= last) || pod.answered.contains(&op)
 }
