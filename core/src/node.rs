@@ -34,6 +34,8 @@ const LATEST: Time = Time(u64::MAX / 2);
 pub struct Node {
     pub(crate) state: State,
     cache: DigestCache,
+    /// Pods that the latest `apply` looked at. Not state.
+    latest: Vec<PodUid>,
 }
 
 /// All that the fold remembers. Everything in it is in the digest and in snapshots.
@@ -173,7 +175,7 @@ impl Node {
             observations: BTreeMap::new(),
             anomalies: Anomalies::default(),
         };
-        Node { state, cache: DigestCache::default() }
+        Node { state, cache: DigestCache::default(), latest: Vec::new() }
     }
 
     /// Folds one fact in: the only way state changes. First every timer due at or before `event.at` fires, in a total
@@ -182,6 +184,7 @@ impl Node {
     /// on what was known before (S1, S12; DESIGN §3 "Restart").
     pub fn apply(&mut self, event: &Event, out: &mut Commands) {
         self.state.events.0 += 1;
+        self.latest.clear();
         if event.at < self.state.now {
             let detail = text(format_args!("{} ns", self.state.now.since(event.at).0));
             self.state.anomaly(AnomalyKind::ClockWentBack, None, detail);
@@ -254,6 +257,7 @@ impl Node {
         for &uid in touched.pods() {
             self.cache.dirty.insert(uid);
             self.cache.reported.insert(uid);
+            self.latest.push(uid);
             let (sources_ready, runtime_seen) =
                 (self.state.sources_ready(), self.state.recovery.runtime.seen);
             let may_undo = sources_ready && runtime_seen && self.state.recovery.mounts.seen;
@@ -330,6 +334,11 @@ impl Node {
         Digest(objects.fold(rest.0, u128::wrapping_add))
     }
 
+    /// The pods that the latest `apply` looked at: no other one's state can have changed. One may be named more than once.
+    pub fn latest_touched(&self) -> &[PodUid] {
+        &self.latest
+    }
+
     /// Pods touched by `apply` since this was asked last, with the digest of each (zero: gone), by UID.
     pub fn take_touched(&mut self) -> Vec<(PodUid, Digest)> {
         self.digest();
@@ -343,6 +352,6 @@ impl Node {
     #[cfg(feature = "rkyv")]
     pub(crate) fn from_state(state: State) -> Node {
         let dirty = state.pods.keys().copied().collect();
-        Node { state, cache: DigestCache { dirty, ..DigestCache::default() } }
+        Node { state, cache: DigestCache { dirty, ..DigestCache::default() }, latest: Vec::new() }
     }
 }

@@ -38,6 +38,7 @@ use nodefold_core::event::{Event, Fact};
 use nodefold_core::ids::{ContainerId, Name, PodUid, Source};
 use nodefold_core::spec::Pod;
 use nodefold_core::time::{Nanos, Time};
+use nodefold_model::refine::Refinement;
 use runtime::Runtime;
 use serde_json::Value;
 use server::{Server, Undeliverable};
@@ -81,6 +82,8 @@ pub struct World {
     /// Probes that the agent runs, and what each reported last.
     probes: BTreeMap<process::ProbeKey, Option<bool>>,
     agent: Agent,
+    /// What the node's steps are compared with the specification by.
+    refinement: Refinement,
     node_name: Name,
     /// What the agent was told last of the node's own facts.
     told: NodeFacts,
@@ -109,6 +112,7 @@ impl World {
             pending: BTreeMap::from([(Choice::AgentStarts, BEGINNING)]),
             probes: BTreeMap::new(),
             agent: Agent::new(brain, log),
+            refinement: Refinement::default(),
             node_name: config.node_name.clone(),
             told: config.node.clone(),
             facts: spec.facts.clone(),
@@ -132,6 +136,7 @@ impl World {
             pending: self.pending.clone(),
             probes: self.probes.clone(),
             agent: self.agent.fork()?,
+            refinement: self.refinement.clone(),
             node_name: self.node_name.clone(),
             told: self.told.clone(),
             facts: self.facts.clone(),
@@ -360,7 +365,15 @@ impl World {
             return Ok(());
         }
         let event = Event { at: self.now, fact };
-        let commands = self.agent.fold(event, &mut self.records)?;
+        let timers_first = self.agent.next_deadline().is_some_and(|due| due <= event.at);
+        let commands = self.agent.fold(event.clone(), &mut self.records)?;
+        // Where the production core decides, each step is one that the specification permits (DESIGN §7).
+        if let Some(node) = self.agent.brain().node() {
+            for unpermitted in self.refinement.step(&event, timers_first, node) {
+                let violation = format!("refinement: {unpermitted}");
+                self.records.push(Record::InvariantBroken { at: event.at, violation });
+            }
+        }
         for command in commands {
             self.accept(command);
         }

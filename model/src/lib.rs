@@ -19,9 +19,12 @@
 //! assert_eq!((violation.invariant, &violation.evidence), (Invariant::S1, &vec![0, 1]));
 //! ```
 
+pub mod explore;
 mod invariant;
 mod liveness;
 mod oracles;
+pub mod refine;
+pub mod spec;
 mod world_view;
 
 pub use invariant::{Invariant, Violation};
