@@ -84,6 +84,10 @@ impl PartialEq for Mounts {
 impl Eq for Mounts {}
 
 impl Mounts {
+    /// What that definition mounts.
+    pub fn of(definition: Shared<nodefold_core::spec::Container>) -> Mounts {
+        Mounts(definition)
+    }
     /// Each of them.
     pub fn each(&self) -> &[VolumeMount] {
         &self.0.mounts
@@ -205,7 +209,7 @@ fn container(pod: &PodState, c: &ContainerState) -> Container {
         own_cause: stop.is_some_and(|s| has_own_cause(pod, c, s.why)),
         may_run: may_run(pod, c),
         leases: instance.map(|i| i.mounts.clone()),
-        mounts: Mounts(c.spec.clone()),
+        mounts: Mounts::of(c.spec.clone()),
     }
 }
 

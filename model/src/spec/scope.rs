@@ -445,7 +445,7 @@ impl State {
         self.seen == Seen { sources: true, mounts: true, runtime: true }
             && self.pods.iter().take(shape.pods.len()).enumerate().all(|(p, pod)| match pod.life {
                 Pod::Absent => true,
-                Pod::Terminated => !shape.deletes || pod.marks & DELETED == 0,
+                Pod::Terminated => pod.marks & (DELETED | ACKNOWLEDGED) == ACKNOWLEDGED,
                 Pod::Active => pod.marks & DELETED == 0 && pod.is_settled(shape, p),
                 Pod::Waiting | Pod::Terminating | Pod::Releasing => false,
             })
