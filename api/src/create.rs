@@ -32,7 +32,7 @@ pub(crate) fn create(api: &mut Api, now: Time, object: &Value, uid: PodUid) -> R
         }
         object = defaulted_pod(object)?;
         begin_pod(&mut object, &api.config.node_name);
-        validate::create(&object, &mut errors);
+        validate::create(&object, &api.config, &mut errors);
     } else {
         default_object(&mut object);
         validate::other(&object, &mut errors);

@@ -57,6 +57,10 @@ pub struct ApiConfig {
     pub node_name: Name,
     /// Gate `InPlacePodLevelResourcesVerticalScaling` (api-side M13).
     pub pod_level_resize: bool,
+    /// Gate `ContainerRestartRules` (KEP-5307, api-side S37).
+    pub container_restart_rules: bool,
+    /// Whether containers may be privileged at all (api-side S39).
+    pub allow_privileged: bool,
     /// Most main containers of a pod (api-side C14); no limit by default.
     pub max_containers: Option<usize>,
     /// How many changes are kept for watches; an older one must list anew.
@@ -69,6 +73,8 @@ impl Default for ApiConfig {
             gates: FeatureGates::default(),
             node_name: "node".into(),
             pod_level_resize: false,
+            container_restart_rules: true,
+            allow_privileged: true,
             max_containers: None,
             changes_kept: 10_000,
         }

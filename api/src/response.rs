@@ -48,7 +48,7 @@ pub struct Status {
     pub kind: Name,
     /// `details.name`.
     pub name: Name,
-    /// `details.causes`, all of them, by field.
+    /// `details.causes`, all of them, in Kubernetes' order.
     pub causes: Vec<Cause>,
 }
 
@@ -118,6 +118,8 @@ pub enum CauseReason {
     NotFound,
     /// None of the values that there are.
     NotSupported,
+    /// Longer than it may be.
+    TooLong,
     /// Too many entries.
     TooMany,
 }
@@ -132,6 +134,7 @@ impl CauseReason {
             CauseReason::Forbidden => "FieldValueForbidden",
             CauseReason::NotFound => "FieldValueNotFound",
             CauseReason::NotSupported => "FieldValueNotSupported",
+            CauseReason::TooLong => "FieldValueTooLong",
             CauseReason::TooMany => "FieldValueTooMany",
         }
     }

@@ -87,9 +87,10 @@ fn immutable(old: &Value, new: &Value, errors: &mut Errors) {
 /// Deferred) it is still allocated and restarts like any other.
 fn terminated_stay(old: &Value, status: &Value, removal_seen: impl Fn(&str) -> bool, errors: &mut Errors) {
     let spec = at(old, "spec");
-    for (i, new) in list(status, "containerStatuses").iter().enumerate() {
+    // The index told is the stored list's, as upstream.
+    for (i, before) in list(at(old, "status"), "containerStatuses").iter().enumerate() {
         let ended = |status: &Value| at(at(status, "state"), "terminated").is_object();
-        let Some(before) = named(list(at(old, "status"), "containerStatuses"), name(new)) else { continue };
+        let Some(new) = named(list(status, "containerStatuses"), name(before)) else { continue };
         if !ended(before) || ended(new) {
             continue;
         }

@@ -33,6 +33,7 @@ extern crate alloc;
 mod actuate;
 mod allocate;
 pub mod anomaly;
+pub mod backend;
 pub mod codec;
 pub mod command;
 pub mod config;
@@ -53,6 +54,7 @@ pub mod time;
 pub mod views;
 mod volumes;
 
+pub use backend::Backend;
 pub use command::{Command, Commands};
 pub use config::Config;
 pub use event::{Event, Fact};

@@ -56,6 +56,10 @@ impl Node {
     pub fn charged(&self) -> &crate::resources::ResourceList {
         &self.state.charged
     }
+    /// The boot that the agent started in last.
+    pub fn boot_id(&self) -> Option<u128> {
+        self.state.boot_id
+    }
     /// Every source has delivered its list in this epoch.
     pub fn has_seen_sources(&self) -> bool {
         self.state.sources_ready()

@@ -16,6 +16,16 @@ pub struct LogError(pub String);
 pub trait FactLog: Send {
     /// Makes a fact durable. `before` is the brain as it is without it.
     fn fact(&mut self, event: &Event, before: &mut dyn Brain) -> Result<(), LogError>;
+    /// The agent dies while it makes a fact durable: what of it reached the disk, these bits say. Whether the fact
+    /// survived, whole; all facts before it must have.
+    fn torn(&mut self, event: &Event, before: &mut dyn Brain, keep: u64) -> Result<bool, LogError> {
+        let survives = keep & 1 == 1;
+        if survives {
+            self.fact(event, before)?;
+        }
+        Ok(survives)
+    }
+
     /// Notes the commands that the fact made due.
     fn commands_given(&mut self, commands: &[Command]);
     /// Keeps a request to the API; durable with the next fact.

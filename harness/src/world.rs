@@ -8,9 +8,12 @@ mod content;
 mod crash;
 mod effect;
 mod execute;
+mod fault;
 mod images;
 mod inflight;
+mod label;
 mod latency;
+mod leftovers;
 mod mounts;
 mod process;
 mod rules;
@@ -18,21 +21,26 @@ mod runtime;
 mod server;
 
 pub use choice::{Choice, Chooser, Earliest, Enabled};
+pub use fault::{CrashPoint, Fault};
 pub use inflight::{OpKey, OpKind};
+pub use label::{object_name, probe_name};
 pub use rules::{Failure, Operation, Rules, Scope, TargetKind};
 pub use runtime::Ending;
+pub use server::{Server, Stirred, Undeliverable};
 
 use crate::brain::{Brain, NewBrain};
 use crate::log::{FactLog, LogError};
 use crate::record::Record;
 use crate::scenario::{NodeChange, NodeSpec, PodRef};
 use agent::Agent;
+use fault::Faults;
 use images::Images;
 use inflight::{InFlight, Phase};
 use mounts::MountTable;
 use nodefold_api::{ApiEvent, Request, Response};
 use nodefold_core::Config;
 use nodefold_core::Digest;
+use nodefold_core::command::Command;
 use nodefold_core::config::NodeFacts;
 use nodefold_core::event::{Event, Fact};
 use nodefold_core::ids::{ContainerId, Name, PodUid, Source};
@@ -41,7 +49,6 @@ use nodefold_core::time::{Nanos, Time};
 use nodefold_model::refine::Refinement;
 use runtime::Runtime;
 use serde_json::Value;
-use server::{Server, Undeliverable};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -60,6 +67,9 @@ pub enum WorldError {
     /// The API accepted a pod that the node's boundary can't read.
     #[error("the API accepted a pod that the node can't be given: {0}")]
     Undeliverable(String),
+    /// A real host can't do what a stage needs.
+    #[error("{0}")]
+    Host(String),
 }
 
 impl From<Undeliverable> for WorldError {
@@ -81,6 +91,7 @@ pub struct World {
     pending: BTreeMap<Choice, Time>,
     /// Probes that the agent runs, and what each reported last.
     probes: BTreeMap<process::ProbeKey, Option<bool>>,
+    faults: Faults,
     agent: Agent,
     /// What the node's steps are compared with the specification by.
     refinement: Refinement,
@@ -93,6 +104,8 @@ pub struct World {
     steps_at_this_moment: u32,
     /// What happened since this was taken last.
     records: Vec<Record>,
+    /// An invariant broke since then.
+    is_broken: bool,
 }
 
 impl World {
@@ -111,6 +124,7 @@ impl World {
             inflight: BTreeMap::new(),
             pending: BTreeMap::from([(Choice::AgentStarts, BEGINNING)]),
             probes: BTreeMap::new(),
+            faults: Faults::default(),
             agent: Agent::new(brain, log),
             refinement: Refinement::default(),
             node_name: config.node_name.clone(),
@@ -120,6 +134,7 @@ impl World {
             steps: 0,
             steps_at_this_moment: 0,
             records: Vec::new(),
+            is_broken: false,
         }
     }
 
@@ -135,6 +150,7 @@ impl World {
             inflight: self.inflight.clone(),
             pending: self.pending.clone(),
             probes: self.probes.clone(),
+            faults: self.faults.clone(),
             agent: self.agent.fork()?,
             refinement: self.refinement.clone(),
             node_name: self.node_name.clone(),
@@ -144,6 +160,7 @@ impl World {
             steps: self.steps,
             steps_at_this_moment: self.steps_at_this_moment,
             records: self.records.clone(),
+            is_broken: self.is_broken,
         })
     }
 
@@ -179,7 +196,14 @@ impl World {
 
     /// Takes what happened since this was asked last.
     pub fn take_records(&mut self) -> Vec<Record> {
+        self.is_broken = false;
         std::mem::take(&mut self.records)
+    }
+
+    /// The same, without giving the memory away: appends to `out`.
+    pub fn drain_records(&mut self, out: &mut Vec<Record>) {
+        self.is_broken = false;
+        out.append(&mut self.records);
     }
 
     /// Everything that may happen next, into a reused buffer.
@@ -197,18 +221,27 @@ impl World {
                 | Choice::Effect(_)
                 | Choice::Answer(_)
                 | Choice::ExitNoticed { .. }
+                | Choice::SandboxNoticed { .. }
                 | Choice::ProbeReported { .. }
                 | Choice::Deliver { .. }
                 | Choice::NodeReported
+                | Choice::Reconnect
+                | Choice::Permitted(_)
+                | Choice::DiskFreed
                 | Choice::Tick
                 | Choice::AgentStarts => false,
+                // Nobody hears it until an agent listens.
+                Choice::Echo(_) => !self.agent.is_alive(),
             };
             if !waits {
                 out.push(Enabled { choice: choice.clone(), due: *due });
             }
         }
+        // A runtime ends what a dead client asked for before it lists what it has.
+        let orphans = self.inflight.values().any(|op| op.orphan);
         for (key, op) in &self.inflight {
             match &op.phase {
+                Phase::Running { .. } if orphans && key.kind == OpKind::ObserveRuntime => {}
                 Phase::Running { due } => {
                     out.push(Enabled { choice: Choice::Effect(key.clone()), due: *due })
                 }
@@ -225,9 +258,14 @@ impl World {
                 out.push(Enabled { choice: Choice::Deliver { source, pod, all: true }, due: last });
             }
         }
-        if let Some(due) = self.agent.next_deadline() {
+        if let Some(due) = self.next_deadline() {
             out.push(Enabled { choice: Choice::Tick, due });
         }
+    }
+
+    /// When the node wants a `Tick`, in the world's time.
+    fn next_deadline(&self) -> Option<Time> {
+        self.agent.next_deadline().map(|shown| self.faults.world_time(shown))
     }
 
     /// What keeps the world from being settled: what is in flight, and what is due within the time. Recurring
@@ -245,15 +283,20 @@ impl World {
                 | Choice::Effect(_)
                 | Choice::Answer(_)
                 | Choice::ExitNoticed { .. }
+                | Choice::SandboxNoticed { .. }
+                | Choice::Echo(_)
                 | Choice::Deliver { .. }
                 | Choice::SourceListed(_)
                 | Choice::ObjectReported(_)
                 | Choice::NodeReported
+                | Choice::Reconnect
+                | Choice::Permitted(_)
+                | Choice::DiskFreed
                 | Choice::AgentStarts => true,
             })
-            .map(|e| format!("{} (due in {})", self.describe(&e.choice), e.due.since(self.now)))
+            .map(|e| format!("{} (due in {})", self.label(&e.choice), e.due.since(self.now)))
             .collect();
-        if let Some((due, why)) = self.agent.work_due()
+        if let Some((due, why)) = self.agent.work_due().map(|(shown, why)| (self.faults.world_time(shown), why))
             && due <= horizon
         {
             waiting.push(format!("the node's {why} (due in {})", due.since(self.now)));
@@ -275,7 +318,7 @@ impl World {
     /// Lets time pass up to a moment: everything due until then happens in the chooser's order.
     pub fn run_until(&mut self, moment: Time, chooser: &mut dyn Chooser) -> Result<(), WorldError> {
         let mut enabled = Vec::new();
-        while !self.is_broken() {
+        while !self.is_broken {
             self.enabled(&mut enabled);
             enabled.retain(|e| e.due <= moment);
             if enabled.is_empty() {
@@ -309,7 +352,7 @@ impl World {
         self.steps += 1;
         self.steps_at_this_moment += 1;
         if self.steps_at_this_moment == MOST_STEPS_AT_ONE_MOMENT {
-            let last = self.describe(&chosen.choice);
+            let last = self.label(&chosen.choice);
             self.broken(
                 "L4",
                 format!("{MOST_STEPS_AT_ONE_MOMENT} steps without time passing, the last of them {last}"),
@@ -322,6 +365,10 @@ impl World {
             Choice::Effect(key) => self.effect(key)?,
             Choice::Answer(key) => self.answer(key)?,
             Choice::ExitNoticed { pod, container } => self.exit_noticed(*pod, container)?,
+            Choice::SandboxNoticed { pod, attempt } => {
+                self.tell(Fact::SandboxStopped { pod: *pod, attempt: *attempt })?
+            }
+            Choice::Echo(number) => self.echo_heard(*number)?,
             Choice::ProbeReported { pod, container, probe } => {
                 self.probe_reported(*pod, container, *probe)?
             }
@@ -332,6 +379,14 @@ impl World {
                 self.tell(fact)?;
             }
             Choice::NodeReported => self.tell_node_facts()?,
+            Choice::Reconnect => self.server.reconnect(self.now)?,
+            Choice::Permitted(object) => {
+                if self.server.permit(object) && self.server.watcher_of(object).is_some() {
+                    let reported = Choice::ObjectReported(object.clone());
+                    self.pending.entry(reported).or_insert(self.now.after(latency::OBJECT_GET));
+                }
+            }
+            Choice::DiskFreed => self.faults.disk_full = false,
             Choice::Tick => self.tick(chosen.due)?,
             Choice::AgentStarts => self.agent_starts()?,
         }
@@ -347,7 +402,7 @@ impl World {
     /// The node's deadline came. A deadline that a `Tick` leaves in the past would tick for ever (L4).
     fn tick(&mut self, due: Time) -> Result<(), WorldError> {
         self.tell(Fact::Tick)?;
-        match self.agent.next_deadline() {
+        match self.next_deadline() {
             Some(next) if next <= due => {
                 self.broken(
                     "L4",
@@ -359,25 +414,50 @@ impl World {
         Ok(())
     }
 
-    /// The agent hears a fact, makes it durable, folds it, and its commands become operations.
+    /// The agent hears a fact, makes it durable, folds it, and its commands become operations; or it dies in between.
     fn tell(&mut self, fact: Fact) -> Result<(), WorldError> {
         if !self.agent.is_alive() {
             return Ok(());
         }
-        let event = Event { at: self.now, fact };
+        let event = Event { at: self.faults.node_time(self.now), fact };
+        let crash =
+            if self.faults.disk_full { Some(CrashPoint::BeforeAppend) } else { self.faults.crash.take() };
+        match crash {
+            None => {
+                for command in self.fold(event)? {
+                    self.accept(command);
+                }
+            }
+            Some(CrashPoint::BeforeAppend) => self.crash_agent(),
+            Some(CrashPoint::Unsynced(keep)) => {
+                self.agent.fold_torn(event, keep, &mut self.records)?;
+                self.crash_agent();
+            }
+            Some(CrashPoint::AfterAppend) => {
+                drop(self.fold(event)?);
+                self.crash_agent();
+            }
+            Some(CrashPoint::AfterDispatch(given)) => {
+                for command in self.fold(event)?.into_iter().take(given as usize) {
+                    self.accept(command);
+                }
+                self.crash_agent();
+            }
+        }
+        Ok(())
+    }
+
+    /// Where the production core decides, each step is one that the specification permits (DESIGN §7).
+    fn fold(&mut self, event: Event) -> Result<Vec<Command>, WorldError> {
         let timers_first = self.agent.next_deadline().is_some_and(|due| due <= event.at);
         let commands = self.agent.fold(event.clone(), &mut self.records)?;
-        // Where the production core decides, each step is one that the specification permits (DESIGN §7).
         if let Some(node) = self.agent.brain().node() {
             for unpermitted in self.refinement.step(&event, timers_first, node) {
                 let violation = format!("refinement: {unpermitted}");
                 self.records.push(Record::InvariantBroken { at: event.at, violation });
             }
         }
-        for command in commands {
-            self.accept(command);
-        }
-        Ok(())
+        Ok(commands)
     }
 
     fn deliver(&mut self, source: Source, pod: PodUid, all: bool) -> Result<(), WorldError> {
@@ -532,23 +612,14 @@ impl World {
         containers.chain(sandboxes).chain(volumes).collect()
     }
 
-    /// The status that people see of a pod: what is published, or what a static pod's mirror would show.
-    pub fn published_status(&self, name: &PodRef) -> Option<Value> {
-        if self.server.is_file(name) {
-            let uid = self.server.uid(name)?;
-            return self
-                .agent
-                .brain()
-                .node()?
-                .status(uid)
-                .map(|status| nodefold_k8s::status_to_json(&status, uid));
-        }
-        self.server.pod(name).map(|pod| pod["status"].clone())
-    }
-
     /// Ends cleanly.
     pub fn close(&mut self) -> Result<(), WorldError> {
         Ok(self.agent.close()?)
+    }
+
+    /// The agent runs.
+    pub fn agent_is_alive(&self) -> bool {
+        self.agent.is_alive()
     }
 
     fn is_held(&self, operation: Operation, pod: PodUid, target: &str) -> bool {
@@ -572,52 +643,14 @@ impl World {
 
     /// Physics or an invariant broke.
     fn broken(&mut self, invariant: &str, what: String) {
+        self.is_broken = true;
         self.records
             .push(Record::InvariantBroken { at: self.now, violation: format!("{invariant}: {what}") });
     }
-
-    /// Something broke since the records were taken last.
-    fn is_broken(&self) -> bool {
-        self.records.iter().any(|record| matches!(record, Record::InvariantBroken { .. }))
-    }
-
-    /// A choice in words.
-    pub fn describe(&self, choice: &Choice) -> String {
-        let pod = |uid: &PodUid| match self.server.name(*uid) {
-            Some(name) => name.to_string(),
-            None => uid.to_string(),
-        };
-        let op = |key: &OpKey| match (key.pod, key.subject.is_empty()) {
-            (PodUid(0), _) => key.kind.verb().to_owned(),
-            (uid, true) => format!("{} {}", key.kind.verb(), pod(&uid)),
-            (uid, false) => format!("{} {}/{}", key.kind.verb(), pod(&uid), key.subject),
-        };
-        match choice {
-            Choice::ProcessEnds { pod: uid, container } => format!("end of {}/{container}", pod(uid)),
-            Choice::GraceOver { pod: uid, container } => {
-                format!("end of the grace of {}/{container}", pod(uid))
-            }
-            Choice::Effect(key) => op(key),
-            Choice::Answer(key) => format!("answer of {}", op(key)),
-            Choice::ExitNoticed { pod: uid, container } => {
-                format!("notice of the end of {}/{container}", pod(uid))
-            }
-            Choice::ProbeReported { pod: uid, container, .. } => format!("probe of {}/{container}", pod(uid)),
-            Choice::Deliver { pod: uid, all, .. } => {
-                format!("delivery of {} {}", if *all { "all changes of" } else { "a change of" }, pod(uid))
-            }
-            Choice::SourceListed(source) => format!("end of the first list of {source:?}"),
-            Choice::ObjectReported(object) => {
-                format!("delivery of {:?} {}/{}", object.kind, object.namespace, object.name)
-            }
-            Choice::NodeReported => "delivery of the node's change".into(),
-            Choice::Tick => "the node's next deadline".into(),
-            Choice::AgentStarts => "the agent's start".into(),
-        }
-    }
 }
 
-fn requested(at: Time, user: &str, what: String, response: &Response) -> Record {
+/// The record of a request and its answer.
+pub fn requested(at: Time, user: &str, what: String, response: &Response) -> Record {
     let (accepted, message, causes, object) = match response {
         Response::Ok { object, .. } => (true, String::new(), Value::Array(Vec::new()), object.clone()),
         Response::Rejected(status) => (false, status.message.clone(), causes(status), Arc::new(Value::Null)),

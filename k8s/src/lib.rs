@@ -39,7 +39,7 @@ mod yaml;
 
 pub use canonical::canonical;
 pub use check::{check_fields, check_patch_fields};
-pub use defaults::default_pod;
+pub use defaults::{containers_together, default_pod};
 pub use document::{Document, InputError, parse_documents};
 pub use event::{Recorded, event_to_json};
 pub use fields::resource_list_from_json;

@@ -20,8 +20,8 @@ const MINUTE: u64 = Nanos::secs(60).0;
 
 /// Judges the end of a trace. Faults stopped at `heal_from`; the caller lets enough time pass until `now` for every
 /// back-off to have run out.
-pub fn liveness(trace: &[TraceEntry], heal_from: Time, now: Time) -> Vec<Violation> {
-    let mut world = WorldView::new(&Config::default());
+pub fn liveness(config: &Config, trace: &[TraceEntry], heal_from: Time, now: Time) -> Vec<Violation> {
+    let mut world = WorldView::new(config);
     let mut storms = Storms::default();
     for (index, entry) in trace.iter().enumerate() {
         world.prepare(entry);

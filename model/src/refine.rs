@@ -138,6 +138,16 @@ impl Movers {
 }
 
 impl Refinement {
+    /// Begins from what the node has now: another life of it, folded from what was durable.
+    pub fn resync(&mut self, node: &Node) {
+        self.boot_id = node.boot_id();
+        self.pods = node
+            .pods()
+            .into_iter()
+            .filter_map(|uid| node.pod(uid).map(|pod| (uid, abstraction::of(pod))))
+            .collect();
+    }
+
     /// Judges one step: the fact that was folded, whether timers were due before it, and the node after it.
     pub fn step(&mut self, event: &Event, timers_first: bool, node: &Node) -> Vec<Unpermitted> {
         let mut rebooted = false;

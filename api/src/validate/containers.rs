@@ -1,4 +1,4 @@
-//! C1–C12, C14: the set of containers. C2, C3, C10 and the first half of C11 are rules of any pod
+//! C4–C9, C12, C14: the set of containers. C1–C3, C10 and the first half of C11 are rules of any pod
 //! (`standard`), C13 is in `qos`. Containers are matched by name, never by index: a reorder is no change
 //! (C15).
 
@@ -7,18 +7,10 @@ use crate::view::{STATUS_LISTS, at, list, name, named, only_in, spec_list, statu
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// C1.
-pub(super) fn not_empty(pod: &Value, errors: &mut Errors) {
-    if spec_list(pod, "containers").is_empty() {
-        errors.required("spec.containers", "a pod has at least one container");
-    }
-}
-
 /// What `/dynamic` may add and remove.
 pub(super) fn set(review: &Review<'_>, errors: &mut Errors) {
     let (old, new) = (review.old, review.new);
     let (before, after) = (spec_list(old, "containers"), spec_list(new, "containers"));
-    not_empty(new, errors);
     for (i, container) in only_in(after, before) {
         let path = format!("spec.containers[{i}]");
         name_is_free(review, container, &path, errors);

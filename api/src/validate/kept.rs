@@ -112,11 +112,12 @@ fn resources(old: &Value, new: &Value, path: &str, errors: &mut Errors) -> bool 
         };
         let resizable = |name: &String| matches!(name.as_str(), "cpu" | "memory");
         if names(before).iter().any(|n| resizable(n) && after.get(n).is_none()) {
-            errors.forbidden(format!("{path}.{amounts}"), "an amount may change but not disappear"); // M3
+            let detail = format!("resource {amounts} cannot be removed");
+            errors.forbidden(format!("{path}.{amounts}"), &detail); // M3
         }
         let all = names(before).into_iter().chain(names(after));
         if all.filter(|n| !resizable(n)).any(|n| !same_amount(before.get(&n), after.get(&n))) {
-            errors.forbidden("spec", "only cpu and memory can be resized"); // M4
+            errors.forbidden("spec", "only cpu and memory resources are mutable"); // M4
         }
     }
     differ_beside(old, new, &["requests", "limits"])

@@ -38,21 +38,23 @@ pub(super) fn dynamic(review: &Review<'_>, errors: &mut Errors) {
 
 /// For `/resize`, and for what counts as one: P5–P7.
 pub(super) fn resize(old: &Value, errors: &mut Errors) {
-    ephemeral(old, errors);
+    if is_mirror(old) {
+        errors.forbidden("", "static pods cannot be resized"); // P5
+    }
     if text(at(at(old, "spec"), "os"), "name") == "windows" {
-        errors.forbidden("", "windows pods can't be resized"); // P6
+        errors.forbidden("", "windows pods cannot be resized"); // P6
     }
     let running = |status: &&Value| at(at(status, "state"), "running").is_object();
     if let Some(first) = status_list(old, "containerStatuses").iter().find(running)
         && at(first, "resources").is_null()
     {
-        errors.forbidden("spec", "the pod's node doesn't support in-place resize"); // P7
+        errors.forbidden("spec", "Pod running on node without support for resize"); // P7
     }
 }
 
 /// For `/ephemeralcontainers`: P5.
 pub(super) fn ephemeral(old: &Value, errors: &mut Errors) {
     if is_mirror(old) {
-        errors.forbidden("", "static pods can't be changed through the API"); // P5
+        errors.forbidden("", "static pods do not support ephemeral containers"); // P5
     }
 }

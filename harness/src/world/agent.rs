@@ -79,17 +79,32 @@ impl Agent {
     /// Makes a fact durable, folds it in, and gives the commands that it made due (write-ahead, DESIGN §8).
     pub fn fold(&mut self, event: Event, records: &mut Vec<Record>) -> Result<Vec<Command>, LogError> {
         self.log.fact(&event, &mut *self.brain)?;
-        self.facts += 1;
         self.out.clear();
         self.brain.apply(&event, &mut self.out);
+        self.log.commands_given(&self.out.commands);
+        Ok(self.tell_folded(event, records))
+    }
+
+    /// Tells of a fact that was folded and of what it made due.
+    fn tell_folded(&mut self, event: Event, records: &mut Vec<Record>) -> Vec<Command> {
+        self.facts += 1;
         let at = event.at;
         records.push(Record::Fact { seq: self.facts, event });
         records
             .extend(self.out.transitions.drain(..).map(|transition| Record::Transition { at, transition }));
         let commands = std::mem::take(&mut self.out.commands);
-        self.log.commands_given(&commands);
         records.extend(commands.iter().map(|command| Record::Command { at, command: command.clone() }));
-        Ok(commands)
+        commands
+    }
+
+    /// Dies while it makes a fact durable. If the fact survived, it is folded, as the next agent will.
+    pub fn fold_torn(&mut self, event: Event, keep: u64, records: &mut Vec<Record>) -> Result<(), LogError> {
+        if self.log.torn(&event, &mut *self.brain, keep)? {
+            self.out.clear();
+            self.brain.apply(&event, &mut self.out);
+            self.tell_folded(event, records);
+        }
+        Ok(())
     }
 
     /// Keeps a request to the API beside the facts.

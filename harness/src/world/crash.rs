@@ -22,7 +22,8 @@ impl World {
         self.records.push(Record::Crashed { at: self.now, host: true });
         self.lose_agent();
         self.inflight.clear();
-        self.pending.clear();
+        self.pending.retain(|choice, _| matches!(choice, Choice::Permitted(_) | Choice::DiskFreed));
+        self.faults.echoes.clear();
         self.runtime.lose_power(self.now);
         self.mounts.lose_power();
         self.boots += 1;
@@ -30,19 +31,27 @@ impl World {
     }
 
     fn lose_agent(&mut self) {
+        self.keep_lingering();
         self.agent.crash();
+        self.faults.crash = None;
         self.server.hang_up();
         self.probes.clear();
         self.pending.retain(|choice, _| match choice {
-            Choice::ProcessEnds { .. } | Choice::GraceOver { .. } => true,
+            Choice::ProcessEnds { .. }
+            | Choice::GraceOver { .. }
+            | Choice::Echo(_)
+            | Choice::Permitted(_)
+            | Choice::DiskFreed => true,
             Choice::Effect(_)
             | Choice::Answer(_)
             | Choice::ExitNoticed { .. }
+            | Choice::SandboxNoticed { .. }
             | Choice::ProbeReported { .. }
             | Choice::Deliver { .. }
             | Choice::SourceListed(_)
             | Choice::ObjectReported(_)
             | Choice::NodeReported
+            | Choice::Reconnect
             | Choice::Tick
             | Choice::AgentStarts => false,
         });
@@ -68,9 +77,17 @@ impl World {
             );
             self.broken("D1", what);
         }
+        if let Some(node) = self.agent.brain().node() {
+            // What the crash lost is no step of the node's.
+            self.refinement.resync(node);
+        }
         self.tell(started)?;
         if self.facts != self.told {
             self.tell_node_facts()?;
+        }
+        // A fault may have struck while it heard these.
+        if !self.agent.is_alive() {
+            return Ok(());
         }
         for source in [Source::File, Source::Api] {
             let listed = self.server.list(self.now, source)?;

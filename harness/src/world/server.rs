@@ -37,9 +37,12 @@ pub struct Server {
     api: Api,
     node_name: Name,
     watched_up_to: u64,
-    uids_given: u64,
+    /// How often each name was given a UID.
+    uids_given: BTreeMap<(String, String, String), u64>,
     names: BTreeMap<PodUid, PodRef>,
     newest: BTreeMap<PodRef, PodUid>,
+    /// All pods that ever had a name, oldest first.
+    lives: BTreeMap<PodRef, Vec<PodUid>>,
     newly_named: Vec<PodUid>,
     files: BTreeMap<PodRef, Arc<Pod>>,
     /// What was last put on its way for each pod, so that a change of status alone tells the agent nothing.
@@ -49,6 +52,10 @@ pub struct Server {
     referenced_by: BTreeMap<PodUid, BTreeSet<ObjectRef>>,
     /// Every pod that ever came from a file.
     static_pods: BTreeSet<PodUid>,
+    /// The watch of the API is cut.
+    cut: bool,
+    /// Objects that the authorizer does not let the node read.
+    forbidden: BTreeSet<ObjectRef>,
 }
 
 /// What a batch of changes in the store means for the watches.
@@ -74,15 +81,18 @@ impl Server {
             }),
             node_name,
             watched_up_to: 0,
-            uids_given: 0,
+            uids_given: BTreeMap::new(),
             names: BTreeMap::new(),
             newest: BTreeMap::new(),
+            lives: BTreeMap::new(),
             newly_named: Vec::new(),
             files: BTreeMap::new(),
             sent: BTreeMap::new(),
             queues: BTreeMap::new(),
             referenced_by: BTreeMap::new(),
             static_pods: BTreeSet::new(),
+            cut: false,
+            forbidden: BTreeSet::new(),
         }
     }
 
@@ -93,10 +103,12 @@ impl Server {
         (response, stirred)
     }
 
-    /// A UID for a new object: the same in every run.
+    /// A UID for a new object: the same in every run, whatever else was created before.
     pub fn next_uid(&mut self, kind: &str, namespace: &str, name: &str) -> PodUid {
-        self.uids_given += 1;
-        let seed = (self.uids_given, kind.to_owned(), namespace.to_owned(), name.to_owned());
+        let of = (kind.to_owned(), namespace.to_owned(), name.to_owned());
+        let given = self.uids_given.entry(of).or_insert(0);
+        *given += 1;
+        let seed = (*given, kind.to_owned(), namespace.to_owned(), name.to_owned());
         let bits = codec::hash(&seed).0;
         // The version and variant bits of a random UUID, as an API server's are.
         PodUid(bits & !(0xf << 76) & !(0x3 << 62) | 0x4 << 76 | 0x2 << 62)
@@ -149,11 +161,13 @@ impl Server {
         let name = PodRef { namespace: pod.namespace.to_string(), name: pod.name.to_string() };
         if self.names.insert(uid, name.clone()).is_none() {
             self.newly_named.push(uid);
+            self.lives.entry(name.clone()).or_default().push(uid);
         }
         if !removed {
             self.newest.insert(name, uid);
         }
-        if !agent_listens || (!removed && self.sent.get(&uid) == Some(&pod)) {
+        let hears = agent_listens && !(self.cut && source == Source::Api);
+        if !hears || (!removed && self.sent.get(&uid) == Some(&pod)) {
             return;
         }
         let delay = match source {
@@ -203,6 +217,90 @@ impl Server {
         self.queues.clear();
         self.sent.clear();
         self.referenced_by.clear();
+        self.cut = false;
+    }
+
+    /// The API's watch breaks: what was on its way is lost, and nothing comes until it lists anew. False: it had broken.
+    pub fn cut(&mut self) -> bool {
+        self.queues.retain(|(source, _), queue| *source == Source::File || queue.iter().any(|c| c.listed));
+        !std::mem::replace(&mut self.cut, true)
+    }
+
+    /// The watch is back: a list shows what changed meanwhile, each pod's newest version only.
+    pub fn reconnect(&mut self, at: Time) -> Result<(), Undeliverable> {
+        self.cut = false;
+        let listed = self.listed_pods()?;
+        let due = at.after(latency::API_LIST);
+        let gone: Vec<PodUid> = self
+            .sent
+            .keys()
+            .filter(|uid| !self.static_pods.contains(uid) && !listed.iter().any(|pod| pod.uid == **uid))
+            .copied()
+            .collect();
+        for uid in gone {
+            self.sent.remove(&uid);
+            let change = OnTheWay { due, pod: None, listed: false };
+            self.queues.entry((Source::Api, uid)).or_default().push_back(change);
+        }
+        for pod in listed {
+            // What was lost on its way counts as sent, so everything comes again.
+            self.sent.insert(pod.uid, pod.clone());
+            let change = OnTheWay { due, pod: Some(pod.clone()), listed: false };
+            self.queues.entry((Source::Api, pod.uid)).or_default().push_back(change);
+        }
+        Ok(())
+    }
+
+    /// Changes of a pod that are on their way come this much later. False: there are none.
+    pub fn delay(&mut self, source: Source, uid: PodUid, by: Nanos) -> bool {
+        match self.queues.get_mut(&(source, uid)) {
+            Some(queue) => {
+                for change in queue {
+                    change.due = change.due.after(by);
+                }
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// The authorizer lags behind: the node may not read this object yet.
+    pub fn forbid(&mut self, object: ObjectRef) {
+        self.forbidden.insert(object);
+    }
+
+    /// It may. False: it might all the time.
+    pub fn permit(&mut self, object: &ObjectRef) -> bool {
+        self.forbidden.remove(object)
+    }
+
+    /// What it may not read.
+    pub fn forbidden(&self) -> &BTreeSet<ObjectRef> {
+        &self.forbidden
+    }
+
+    /// A pod among all that had its name: `default/web`, and `default/web~2` for the second of that name.
+    pub fn label(&self, uid: PodUid) -> String {
+        let Some(name) = self.names.get(&uid) else { return uid.to_string() };
+        match self.lives.get(name).and_then(|lives| lives.iter().position(|life| *life == uid)) {
+            Some(0) | None => name.to_string(),
+            Some(earlier) => format!("{name}~{}", earlier + 1),
+        }
+    }
+
+    /// Objects that the agent watches.
+    pub fn watched(&self) -> impl Iterator<Item = &ObjectRef> {
+        self.referenced_by.values().flatten()
+    }
+
+    /// The stored pods.
+    pub fn pods(&self) -> impl Iterator<Item = &Value> {
+        self.api.list("Pod").map(|pod| &**pod)
+    }
+
+    /// The manifest files' pods.
+    pub fn files(&self) -> impl Iterator<Item = (&PodRef, &Arc<Pod>)> {
+        self.files.iter()
     }
 
     /// A new agent lists a source: everything there is comes anew, then the end of the list.
@@ -296,7 +394,7 @@ impl Server {
 
     /// What the agent hears of an object now.
     pub fn object_fact(&self, object: &ObjectRef) -> Fact {
-        match self.referenced(object) {
+        match self.referenced(object).filter(|_| !self.forbidden.contains(object)) {
             Some(value) => {
                 let version: ObjectVersion = nodefold_k8s::object_version(value, &CONTENT_KEY);
                 Fact::ObjectSeen { object: object.clone(), version }

@@ -13,7 +13,7 @@ fn whole<W: World>(world: &W, options: Options) -> Report {
 }
 
 fn small() -> impl Iterator<Item = Scope> {
-    SHAPES.iter().filter(|shape| !matches!(shape.name, "transaction" | "reboot")).map(|shape| Scope::new(shape, false))
+    SHAPES.iter().filter(|shape| shape.name != "reboot").map(|shape| Scope::new(shape, false))
 }
 
 /// Different states, steps, depth and settled states of every scope, each state and its mirror images counted once.
@@ -28,7 +28,17 @@ fn the_specification_has_no_broken_state_and_no_trap_and_its_counts_are_pinned()
             (shape.name, states, generated, depth, report.settled)
         })
         .collect();
-    let pinned = [("add-container", 0, 0, 0, 0)];
+    let pinned = [
+        ("add-container", 168, 394, 18, 6),
+        ("swap-volume", 256, 622, 18, 6),
+        ("collide", 701, 2155, 19, 9),
+        ("shared-volume", 1512, 6654, 31, 10),
+        ("transaction", 0, 0, 0, 0),
+        ("faults", 1217, 5193, 22, 6),
+        ("crash", 3082, 11015, 20, 18),
+        ("reboot", 27109, 120435, 25, 16),
+        ("delete-anywhere", 3790, 11563, 28, 0),
+    ];
     assert_eq!(counts, pinned);
 }
 

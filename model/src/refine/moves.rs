@@ -170,8 +170,8 @@ impl<'a> Work<'a> {
     fn promise_moves(
         &self,
         what: &str,
-        from: Promise,
-        to: Promise,
+        (from, to): (Promise, Promise),
+        so: Needs,
         effect: impl Fn(Promise) -> Effect,
     ) -> Result<Vec<Move>, String> {
         // A promise ends with what it is about, and that has rules of its own; but it is withdrawn before that, unless the
@@ -186,10 +186,7 @@ impl<'a> Work<'a> {
             .filter(|r| r.from == from && r.to == to && self.situation.movers.may(r.by, r.act))
             .collect();
         // Where several rows do the same, the one whose needs hold is the one.
-        let best = rows.iter().find(|r| {
-            let beside = r.needs.missing_in(self.pod_situation());
-            beside == Needs::NONE || beside == EPHEMERAL
-        });
+        let best = rows.iter().find(|r| r.needs.hold_in(so));
         match (from == to, best.or(rows.first())) {
             (true, _) => Ok(Vec::new()),
             (false, Some(row)) => Ok(vec![a_move(*row, what, effect(row.to))]),
@@ -202,7 +199,9 @@ impl<'a> Work<'a> {
         let is = self.after.volumes.iter().find(|v| v.id == was.id);
         let (life, promise) = is.map_or((volume::Volume::Absent, Promise::None), |v| (v.life, v.promise));
         let what = format!("volume {}", was.id);
-        let mut lane = self.promise_moves(&what, was.promise, promise, |p| Effect::VolumePromise(i, p))?;
+        let so = self.pod_situation().and(self.volume_situation(i));
+        let mut lane =
+            self.promise_moves(&what, (was.promise, promise), so, |p| Effect::VolumePromise(i, p))?;
         let way = path(volume::TABLE, was.life, life, self.situation)
             .ok_or_else(|| no_way(&what, &was.life, &life))?;
         lane.extend(way.into_iter().map(|row| a_move(row, &what, Effect::Volume(i, row.to))));
@@ -224,8 +223,9 @@ impl<'a> Work<'a> {
         let is = self.after.containers.iter().find(|c| is_same(c, was));
         let what = format!("container {}#{}", was.name, was.incarnation);
         let promise = is.map_or(Promise::None, |c| c.promise);
+        let so = self.pod_situation().and(self.container_situation(i));
         let mut moves =
-            self.promise_moves(&what, was.promise, promise, |p| Effect::ContainerPromise(i, p))?;
+            self.promise_moves(&what, (was.promise, promise), so, |p| Effect::ContainerPromise(i, p))?;
         let known = self.before.containers.iter().any(|c| is_same(c, was));
         if let Some(is) = is.filter(|is| known && is.definition != was.definition) {
             let needs = ACTIVE.and(ALLOCATING).when(is.kind != ContainerKind::Ephemeral);

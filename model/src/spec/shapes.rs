@@ -112,7 +112,7 @@ pub const SHAPES: &[Shape] = &[
     Shape { name: "swap-volume", about: "a running container's volume is replaced by one of another name", pods: &[SWAP], definitions: MOUNTING, ..PLAIN },
     Shape { name: "collide", about: "a volume name comes back with another source, the middle version perhaps unseen", pods: &[COLLIDE], definitions: MOUNTING, refreshes: true, ..PLAIN },
     Shape { name: "shared-volume", about: "two containers alike give up the volume that they share", pods: &[SHARED], definitions: MOUNTING, exits: true, alike_containers: true, ..PLAIN },
-    Shape { name: "transaction", about: "two pods alike want to grow, and the node has room for one", pods: &[GROW, GROW], definitions: SPENDING, capacity: 3, deletes: true, alike_pods: true, ..PLAIN },
+    Shape { name: "transaction", about: "two pods alike want to grow, and the node has room for one", pods: &[GROW, GROW], definitions: SPENDING, capacity: 3, alike_pods: true, ..PLAIN },
     Shape { name: "faults", about: "every operation of a swap may fail", pods: &[SWAP], definitions: MOUNTING, faults: true, ..PLAIN },
     Shape { name: "crash", about: "the agent dies twice during a swap", pods: &[SWAP], definitions: MOUNTING, crashes: 2, ..PLAIN },
     Shape { name: "reboot", about: "the agent or the host dies once during a swap, and pods are deleted", pods: &[SWAP], definitions: MOUNTING, crashes: 1, reboots: true, deletes: true, ..PLAIN },
