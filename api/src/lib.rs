@@ -63,6 +63,9 @@ pub struct ApiConfig {
     pub allow_privileged: bool,
     /// Most main containers of a pod (api-side C14); no limit by default.
     pub max_containers: Option<usize>,
+    /// Names in flight are refused (api-side C4, C5, W3–W5). Off: as an API server without these rules, which leaves it to
+    /// the node to keep two lives of a name apart.
+    pub refuses_names_in_flight: bool,
     /// How many changes are kept for watches; an older one must list anew.
     pub changes_kept: usize,
 }
@@ -76,6 +79,7 @@ impl Default for ApiConfig {
             container_restart_rules: true,
             allow_privileged: true,
             max_containers: None,
+            refuses_names_in_flight: true,
             changes_kept: 10_000,
         }
     }
@@ -123,6 +127,11 @@ impl Api {
             }
         };
         answer.unwrap_or_else(Response::Rejected)
+    }
+
+    /// From now on names in flight are refused, or not.
+    pub fn refuse_names_in_flight(&mut self, refuse: bool) {
+        self.config.refuses_names_in_flight = refuse;
     }
 
     /// What happened after this version of the store, oldest first. A watch that starts from a list asks from

@@ -33,6 +33,7 @@ extern crate alloc;
 mod actuate;
 mod allocate;
 pub mod anomaly;
+mod canonical;
 pub mod backend;
 pub mod codec;
 pub mod command;

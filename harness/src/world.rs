@@ -3,6 +3,7 @@
 //! inside a step, and time jumps to the next thing due.
 
 mod agent;
+mod canonical;
 mod choice;
 mod content;
 mod crash;
@@ -102,6 +103,8 @@ pub struct World {
     boots: u32,
     steps: u64,
     steps_at_this_moment: u32,
+    /// Operations end when somebody picks them: none takes a time of its own.
+    instant: bool,
     /// What happened since this was taken last.
     records: Vec<Record>,
     /// An invariant broke since then.
@@ -133,6 +136,7 @@ impl World {
             boots: 0,
             steps: 0,
             steps_at_this_moment: 0,
+            instant: false,
             records: Vec::new(),
             is_broken: false,
         }
@@ -159,6 +163,7 @@ impl World {
             boots: self.boots,
             steps: self.steps,
             steps_at_this_moment: self.steps_at_this_moment,
+            instant: self.instant,
             records: self.records.clone(),
             is_broken: self.is_broken,
         })
@@ -258,9 +263,37 @@ impl World {
                 out.push(Enabled { choice: Choice::Deliver { source, pod, all: true }, due: last });
             }
         }
+        if self.instant {
+            // Only time itself takes time: the node's deadlines, and the end of a grace.
+            let waits = |choice: &Choice| matches!(choice, Choice::GraceOver { .. });
+            out.iter_mut().filter(|e| !waits(&e.choice)).for_each(|e| e.due = e.due.min(self.now));
+        }
         if let Some(due) = self.next_deadline() {
             out.push(Enabled { choice: Choice::Tick, due });
         }
+    }
+
+    /// The agent runs.
+    pub fn is_agent_alive(&self) -> bool {
+        self.agent.is_alive()
+    }
+
+    /// The operation will fail.
+    pub fn is_doomed(&self, key: &OpKey) -> bool {
+        self.inflight.get(key).is_some_and(|op| op.fate.is_some())
+    }
+
+    /// Processes that run and were not told to end, by pod and container name.
+    pub fn running_processes(&self) -> Vec<(PodRef, String)> {
+        let runs = |c: &runtime::Container| matches!(c.state, runtime::State::Running { .. });
+        let running = self.runtime.containers.iter().filter(|(_, c)| runs(c) && c.ending.is_none());
+        running.filter_map(|((pod, id), _)| Some((self.server.name(*pod)?.clone(), id.name.to_string()))).collect()
+    }
+
+    /// From now on operations end when somebody picks them, at once or after any others, and none takes time: what an
+    /// exhaustive search wants, in which any may be the last.
+    pub fn set_instant(&mut self, instant: bool) {
+        self.instant = instant;
     }
 
     /// When the node wants a `Tick`, in the world's time.

@@ -235,6 +235,13 @@ pub struct Publication {
     pub retry: Retry,
 }
 
+impl Publication {
+    /// The API has acknowledged the status as it is now.
+    pub fn is_current(&self) -> bool {
+        self.writing.is_none() && self.current == self.sent
+    }
+}
+
 impl PodState {
     /// A pod just seen.
     pub fn new(pod: Shared<Pod>, arrived: EventSeq, epoch: Epoch) -> PodState {

@@ -30,6 +30,27 @@ pub struct Checkpoint {
     graph: Graph,
 }
 
+impl Checkpoint {
+    /// Its bytes, to be kept in a file.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        // Larger than what a record may be: a search is no record.
+        let encoded = bincode::encode_into_std_write(self, &mut bytes, bincode::config::standard());
+        assert!(encoded.is_ok(), "encoding into memory can't fail: {encoded:?}");
+        bytes
+    }
+
+    /// Reads them again.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Checkpoint, String> {
+        let decoded = bincode::decode_from_slice(bytes, bincode::config::standard());
+        match decoded {
+            Ok((checkpoint, read)) if read == bytes.len() => Ok(checkpoint),
+            Ok(_) => Err("it is no checkpoint: it goes on after its end".to_owned()),
+            Err(error) => Err(format!("it is no checkpoint: {error}")),
+        }
+    }
+}
+
 /// A step out of a state.
 struct Step<W> {
     nth: u16,
