@@ -121,12 +121,12 @@ impl InFlight {
         self.deadline.is_some()
     }
 
-    /// Whether `fact` completes it. An exit completes a container's stop or kill, a sandbox's end its stop, whatever
-    /// brought them about.
+    /// Whether `fact` completes it. An exit completes a container's stop or kill, and its start, whose answer it may overtake:
+    /// what has ended has begun. A sandbox's end completes its stop, whatever brought it about.
     pub fn completed_by(&self, fact: &Fact) -> bool {
         match fact {
             Fact::ContainerExited { container, .. } => {
-                self.is_stop() && matches!(&self.lane, Lane::Container(id) if id == container)
+                (self.is_stop() || self.verb == "start") && matches!(&self.lane, Lane::Container(id) if id == container)
             }
             Fact::SandboxStopped { attempt, .. } => {
                 self.verb == "stop-sandbox" && self.lane == Lane::Sandbox(*attempt)
