@@ -31,6 +31,52 @@ pub enum Command {
     Snapshot(Journal),
     /// Fold a journal from the start and compare everything that it recorded: digests, commands, snapshots, chain
     Verify(Journal),
+    /// Hunt: run many seeds, each a world with its own faults and users, all oracles on
+    Sim(Sim),
+    /// Make the history of a find as short as it can be
+    Shrink(Shrink),
+}
+
+/// `nodefold sim`
+#[derive(Debug, Args)]
+pub struct Sim {
+    /// So many seeds, or those from A to before B (1000 unless `--time` is given)
+    #[arg(long, value_name = "N|A..B", conflicts_with = "seed")]
+    pub seeds: Option<String>,
+    /// One seed
+    #[arg(long)]
+    pub seed: Option<u64>,
+    /// Stop after this long: 60s, 5m, 1h
+    #[arg(long)]
+    pub time: Option<String>,
+    /// How many at once: as many as there are processors unless given
+    #[arg(long, value_name = "N")]
+    pub jobs: Option<usize>,
+    /// No other faults than these
+    #[arg(long, value_name = "FAULT,..", value_delimiter = ',')]
+    pub only: Vec<String>,
+    /// None of these faults or actions
+    #[arg(long, value_name = "FAULT,..", value_delimiter = ',')]
+    pub without: Vec<String>,
+    /// JSON, one object a line
+    #[arg(long)]
+    pub json: bool,
+    /// Where the histories of finds are kept: nodefold-found unless given
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+}
+
+/// `nodefold shrink`
+#[derive(Debug, Args)]
+pub struct Shrink {
+    /// The history, as `nodefold sim` saved it
+    pub history: PathBuf,
+    /// Where the shrunk one goes: beside it unless given
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// Stop after this long
+    #[arg(long, value_name = "N", default_value_t = 60)]
+    pub seconds: u64,
 }
 
 /// `nodefold run`

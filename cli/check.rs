@@ -41,7 +41,10 @@ fn find(name: &str) -> Result<Scope> {
     }
     let text = std::fs::read_to_string(name).map_err(|error| {
         let known: Vec<&str> = NAMED.iter().map(|(name, _)| *name).collect();
-        Unusable::new(format!("{name}: {error}"), format!("name a scenario file, or one of: {}", known.join(", ")))
+        Unusable::new(
+            format!("{name}: {error}"),
+            format!("name a scenario file, or one of: {}", known.join(", ")),
+        )
     })?;
     Ok(Scope::parse(&text, name)?)
 }
@@ -66,7 +69,8 @@ fn one(scope: &Scope, args: &args::Check, out: &mut Out) -> Result<Ending> {
         write(file, checkpoint)?;
     }
     if let (Some(file), Some((_, story))) = (&args.counterexample, &outcome.found) {
-        std::fs::write(file, story).map_err(|error| Unusable::new(format!("{}: {error}", file.display()), ""))?;
+        std::fs::write(file, story)
+            .map_err(|error| Unusable::new(format!("{}: {error}", file.display()), ""))?;
     }
     if args.json {
         out.line(as_json(scope, &outcome, took));

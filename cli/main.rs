@@ -25,6 +25,8 @@ mod pods;
 mod replay;
 mod requests;
 mod run;
+mod shrink;
+mod sim;
 mod snapshot;
 mod story;
 mod timeline;
@@ -48,6 +50,8 @@ fn main() -> ExitCode {
         args::Command::Log(args) => log::log(args, &mut out),
         args::Command::Snapshot(args) => snapshot::snapshot(args, &mut out),
         args::Command::Verify(args) => verify::verify(&args.journal, args.json, &mut out),
+        args::Command::Sim(args) => sim::sim(args, &mut out),
+        args::Command::Shrink(args) => shrink::shrink(args, &mut out),
     };
     let ending = done.unwrap_or_else(|error| {
         out.complain(format!("{} {error:#}", paint(Tone::Bad.style(), "error:")));

@@ -34,6 +34,7 @@ pub fn asked(event: &ApiEvent) -> Asked {
                 what: format!("status of {namespace}/{name}: {phase}"),
             }
         }
+        Request::PatchStatus { namespace, name, body } => of_pod("status", namespace, name, how(body)),
         Request::Release { uid } => Asked { object: None, what: format!("release pod {uid}") },
         Request::NodeGates(gates) => Asked {
             object: None,
@@ -88,6 +89,7 @@ pub fn to_json(request: &Request) -> Value {
         Request::Status { namespace, name, uid, status } => json!({
             "verb": "status", "namespace": &**namespace, "name": &**name, "uid": uid.to_string(), "status": status,
         }),
+        Request::PatchStatus { namespace, name, body } => pod("patchStatus", namespace, name, body),
         Request::Release { uid } => json!({"verb": "release", "uid": uid.to_string()}),
         Request::NodeGates(gates) => json!({
             "verb": "gates", "DynamicContainers": gates.dynamic_containers,

@@ -120,6 +120,9 @@ impl Api {
             Request::Status { namespace, name, uid, status } => {
                 status::write(self, &key("Pod", namespace, name), *uid, status)
             }
+            Request::PatchStatus { namespace, name, body } => {
+                status::change(self, &key("Pod", namespace, name), body)
+            }
             Request::Release { uid } => lifecycle::release(self, event.at, *uid),
             Request::NodeGates(gates) => {
                 self.config.gates = *gates;

@@ -83,6 +83,15 @@ pub enum Request {
         /// The whole new status.
         status: Value,
     },
+    /// PATCH or PUT on `pods/status` by a client: what a controller that owns a condition does.
+    PatchStatus {
+        /// The pod's namespace.
+        namespace: Name,
+        /// The pod's name.
+        name: Name,
+        /// The change; whatever isn't status is ignored.
+        body: Body,
+    },
     /// The node's final delete: everything of this pod is gone from the node.
     Release {
         /// Which pod.

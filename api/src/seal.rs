@@ -25,6 +25,7 @@ impl ApiEvent {
             | Request::Ephemeral { .. }
             | Request::Delete { .. }
             | Request::Status { .. }
+            | Request::PatchStatus { .. }
             | Request::Release { .. }
             | Request::NodeGates(_) => {}
         }

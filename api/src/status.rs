@@ -1,12 +1,12 @@
 //! The node's write on `pods/status`: the status as a whole, except what the API server keeps.
 
-use crate::Api;
 use crate::response::{Response, Status};
 use crate::store::Key;
 use crate::validate::Errors;
 use crate::view::{
     at, condition_is_true, is_terminal, list, name, named, observed_generation, spec_list, text,
 };
+use crate::{Api, Body};
 use nodefold_core::ids::PodUid;
 use serde_json::{Value, json};
 
@@ -49,6 +49,19 @@ pub(crate) fn write(api: &mut Api, key: &Key, uid: PodUid, status: &Value) -> Re
     let mut object = Value::clone(&old);
     object["status"] = status;
     Ok(Response::Ok { object: api.store.put(key.clone(), object, holds), created: false })
+}
+
+/// A client's change of a pod's status: of the stored one whatever the change does not name stays, as on any other
+/// subresource, and the rest of the pod is not its business.
+pub(crate) fn change(api: &mut Api, key: &Key, body: &Body) -> Result<Response, Status> {
+    let Some(entry) = api.store.get(key) else { return Err(Status::not_found("Pod", &key.name)) };
+    let old = &entry.object;
+    let Some(uid) = PodUid::parse_uuid(text(at(old, "metadata"), "uid")) else {
+        return Err(Status::bad_request("the stored pod has no UID"));
+    };
+    let new = crate::update::changed(old, body)?;
+    let status = at(&new, "status").clone();
+    write(api, key, uid, &status)
 }
 
 /// What a write that doesn't state it leaves as it is: the QoS class, and which generation was observed.

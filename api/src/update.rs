@@ -59,19 +59,7 @@ pub(crate) fn pod(
     let key = key("Pod", namespace, name);
     let Some(entry) = api.store.get(&key) else { return Err(Status::not_found("Pod", name)) };
     let old = entry.object.clone();
-    let mut new = match body {
-        Body::Full(whole) => {
-            decodable(whole, "Pod")?;
-            whole.clone()
-        }
-        Body::StrategicMerge(patch) => {
-            strictly(check_patch_fields(patch, "Pod"), "Pod")?;
-            strategic_merge_pod(&old, patch).map_err(|error| match error.http_code() {
-                422 => Status::unprocessable(error.to_string()),
-                _ => Status::bad_request(error.to_string()),
-            })?
-        }
-    };
+    let mut new = changed(&old, body)?;
     same_identity(&key, &old, &new)?;
     keep_identity(&old, &mut new);
     new["status"] = at(&old, "status").clone();
@@ -103,6 +91,23 @@ pub(crate) fn pod(
     refuse(&key, errors)?;
     let holds = holding_removed(entry.holds.clone(), &old, &new);
     Ok(commit(api, key, &old, new, holds))
+}
+
+/// The pod as the body would have it, before any rule is asked.
+pub(crate) fn changed(old: &Value, body: &Body) -> Result<Value, Status> {
+    match body {
+        Body::Full(whole) => {
+            decodable(whole, "Pod")?;
+            Ok(whole.clone())
+        }
+        Body::StrategicMerge(patch) => {
+            strictly(check_patch_fields(patch, "Pod"), "Pod")?;
+            strategic_merge_pod(old, patch).map_err(|error| match error.http_code() {
+                422 => Status::unprocessable(error.to_string()),
+                _ => Status::bad_request(error.to_string()),
+            })
+        }
+    }
 }
 
 /// Stages 3, 4 and 7: the body names the stored object, and its version if it names any.

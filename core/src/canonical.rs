@@ -6,14 +6,19 @@
 
 use crate::codec;
 use crate::ids::{ContainerId, OpId, PodUid, VolumeId};
-use crate::node::{Digest, Look, Node, Recovery};
+use crate::node::{Digest, Look, Node, Recovery, State};
+use crate::publish::mirror::{FullName, MirrorState};
 use crate::state::container::crash_backoff;
 use crate::state::{
     ContainerState, HookState, InProgress, InstancePhase, Lifecycle, Pending, PodState, Publication, Retry,
     Sandbox, SandboxPhase, Stop, Surplus, Termination, VolumePhase, VolumeState,
 };
 use crate::time::{Nanos, Time};
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
+
+/// A status was sent, it is the one of now, and to which mirror pod.
+type SentTo = (bool, bool, Option<PodUid>);
 
 /// What is relative in a state: the moment, the epoch, and the names of operations.
 struct Lens<'a> {
@@ -27,26 +32,54 @@ impl Node {
     /// rest one and the same.
     pub fn canonical(&self, operation: &dyn Fn(OpId) -> OpId) -> Digest {
         let lens = Lens { node: self, now: self.state.now, operation };
-        let state = &self.state;
-        let mut pods: Vec<(PodUid, Digest)> = Vec::new();
-        for (uid, pod) in &state.pods {
-            pods.push((*uid, lens.pod(pod)));
+        let State {
+            config,
+            now: _,
+            events: _,
+            next_op: _,
+            epoch: _,
+            boot_id: _,
+            pods,
+            names: _,
+            objects,
+            sources_ready,
+            recovery,
+            queue,
+            preemptors,
+            charged: _,
+            wakes: _,
+            allocator_wake,
+            observations,
+            mirrors,
+            anomalies: _,
+        } = &self.state;
+        let mut hashed: Vec<(PodUid, Digest)> = Vec::new();
+        for (uid, pod) in pods {
+            hashed.push((*uid, lens.pod(pod)));
         }
-        let Recovery { mounts, runtime, unclaimed_containers, unclaimed_sandboxes, unclaimed_mounts } =
-            &state.recovery;
+        let Recovery {
+            mounts,
+            runtime,
+            unclaimed_containers,
+            unclaimed_sandboxes,
+            unclaimed_mounts,
+            mounted_meanwhile,
+        } = recovery;
         let containers: Vec<(PodUid, ContainerId)> =
             unclaimed_containers.iter().map(|c| (c.pod, c.container.clone())).collect();
         let sandboxes: Vec<(PodUid, u32, bool)> =
             unclaimed_sandboxes.iter().map(|s| (s.pod, s.attempt, s.ready)).collect();
-        let found: Vec<(PodUid, VolumeId)> = unclaimed_mounts.iter().map(|m| (m.pod, m.volume.clone())).collect();
+        let found: Vec<(PodUid, VolumeId)> =
+            unclaimed_mounts.iter().map(|m| (m.pod, m.volume.clone())).collect();
         let mut looks: Vec<(OpId, PodUid)> =
-            state.observations.iter().map(|(op, uid)| ((lens.operation)(*op), *uid)).collect();
+            observations.iter().map(|(op, uid)| ((lens.operation)(*op), *uid)).collect();
         looks.sort();
-        let recovery = (lens.look(mounts), lens.look(runtime), containers, sandboxes, found);
-        let waits = (state.allocator_wake.map(|(at, why)| (lens.ahead(at), why)), &state.queue, looks);
+        let recovery =
+            (lens.look(mounts), lens.look(runtime), containers, sandboxes, (found, mounted_meanwhile));
+        let waits = (allocator_wake.map(|(at, why)| (lens.ahead(at), why)), queue, preemptors, looks);
         let order = (lens.arrivals(), lens.waiting_order());
-        let known = (&state.config.node, &state.sources_ready, state.objects.iter().collect::<Vec<_>>());
-        codec::hash(&(pods, recovery, waits, order, known))
+        let known = (&config.node, sources_ready, objects, lens.mirrors(mirrors));
+        codec::hash(&(hashed, recovery, waits, order, known))
     }
 }
 
@@ -71,6 +104,14 @@ impl Lens<'_> {
     fn look(&self, look: &Look) -> (Option<OpId>, bool, (u32, Nanos)) {
         let Look { asked, seen, retry } = look;
         (self.ops(*asked), *seen, self.retry(retry))
+    }
+
+    fn mirrors(&self, mirrors: &BTreeMap<FullName, MirrorState>) -> Vec<Digest> {
+        let one = |(name, state): (&FullName, &MirrorState)| {
+            let MirrorState { seen, outdated, doing, retry } = state;
+            codec::hash(&(name, seen, outdated, self.ops(*doing), self.retry(retry)))
+        };
+        mirrors.iter().map(one).collect()
     }
 
     /// Pods in the order in which they were first seen: static pods of one name take turns by it.
@@ -125,6 +166,7 @@ impl Lens<'_> {
             restarting_all,
             observing,
             observe_retry,
+            newer_than_look,
             gates_met,
             publication,
             releasing,
@@ -157,8 +199,12 @@ impl Lens<'_> {
             desired(pod),
             again.as_ref().map(|pod| desired(pod)),
             allocated.as_ref().map(|a| (a.spec.digest(), a.generation)),
-            pending.as_ref().map(|Pending { kind, message, generation, since: _ }| (*kind, message.clone(), *generation)),
-            in_progress.as_ref().map(|InProgress { generation, error, since: _ }| (*generation, error.is_some())),
+            pending
+                .as_ref()
+                .map(|Pending { kind, message, generation, since: _ }| (*kind, message.clone(), *generation)),
+            in_progress
+                .as_ref()
+                .map(|InProgress { generation, error, since: _ }| (*generation, error.is_some())),
         );
         let life = (
             (*born == epoch, *applied_in == epoch, *object_gone),
@@ -166,13 +212,10 @@ impl Lens<'_> {
             (sandboxes, *next_sandbox, self.retry(sandbox_retry)),
             (*incarnation_floor, *generation_floor, *content_changed, restarting_all, gates_met),
         );
-        let cgroup = (
-            cgroup,
-            cgroup_resizing.as_ref().map(|(op, to)| (self.op(*op), to)),
-            self.retry(cgroup_retry),
-        );
+        let cgroup =
+            (cgroup, cgroup_resizing.as_ref().map(|(op, to)| (self.op(*op), to)), self.retry(cgroup_retry));
         let calls = (
-            (self.ops(*observing), self.retry(observe_retry)),
+            (self.ops(*observing), self.retry(observe_retry), newer_than_look),
             self.publication(publication),
             (self.ops(*releasing), self.retry(release_retry)),
             wake.map(|(at, why)| (self.ahead(at), why)),
@@ -181,9 +224,10 @@ impl Lens<'_> {
     }
 
     /// What a status says follows from the rest; that the API has the newest one does not.
-    fn publication(&self, publication: &Publication) -> ((bool, bool), Option<OpId>, bool, (u32, Nanos)) {
-        let Publication { current, sent, writing, terminal_acknowledged, retry } = publication;
-        ((sent.is_some(), current == sent), self.ops(*writing), *terminal_acknowledged, self.retry(retry))
+    fn publication(&self, publication: &Publication) -> (SentTo, Option<OpId>, bool, (u32, Nanos)) {
+        let Publication { current, sent, writing, mirror, terminal_acknowledged, retry } = publication;
+        let to = (sent.is_some(), current == sent, *mirror);
+        (to, self.ops(*writing), *terminal_acknowledged, self.retry(retry))
     }
 
     fn sandbox(&self, sandbox: &Sandbox) -> (u32, u8, Option<OpId>, bool) {
@@ -234,7 +278,8 @@ impl Lens<'_> {
             self.retry(refresh_retry),
             error.is_some(),
         );
-        let shown = (content, *stale, renew_at.map(|at| self.ahead(at)), *usage, *collision_told, *reconstructed);
+        let shown =
+            (content, *stale, renew_at.map(|at| self.ahead(at)), *usage, *collision_told, *reconstructed);
         codec::hash(&(id, spec, removed.is_some(), operations, shown))
     }
 
@@ -269,10 +314,8 @@ impl Lens<'_> {
             let due = self.ahead(ended.exit.finished_at.after(backoff));
             (ended.attempt, ended.exit.code, ended.sandbox, ended.why, due)
         });
-        let dead: Vec<(u32, u32, Option<OpId>, (u32, Nanos))> = dead
-            .iter()
-            .map(|d| (d.attempt, d.sandbox, self.ops(d.removing), self.retry(&d.retry)))
-            .collect();
+        let dead: Vec<(u32, u32, Option<OpId>, (u32, Nanos))> =
+            dead.iter().map(|d| (d.attempt, d.sandbox, self.ops(d.removing), self.retry(&d.retry))).collect();
         let who = (name, *incarnation, *kind, spec, removed.is_some(), *next_attempt);
         let start = (
             pulling.as_ref().map(|(op, image)| (self.op(*op), image)),
@@ -315,7 +358,8 @@ impl Lens<'_> {
         let reset = self.node.state.config.timing.crash_backoff_reset;
         let ran = started_at.map(|at| self.now.since(at) >= reset);
         let made = (*attempt, phase.0, self.ops(phase.1), spec, &**mounts, *sandbox, ran);
-        let resize = (resources, resizing.as_ref().map(|(op, to)| (self.op(*op), to)), self.retry(resize_retry));
+        let resize =
+            (resources, resizing.as_ref().map(|(op, to)| (self.op(*op), to)), self.retry(resize_retry));
         let stop = stop.as_ref().map(|Stop { why, deadline, pre_stop, sent, kill, retry }| {
             let sent = sent.map(|(op, at)| (self.ops(op), self.ahead(at)));
             (*why, self.ahead(*deadline), self.hook(*pre_stop), sent, self.ops(*kill), self.retry(retry))

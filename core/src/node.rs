@@ -8,7 +8,8 @@ use crate::command::{Action, Cause, Command, Commands, Rule};
 use crate::config::Config;
 use crate::context::{Context, Touched, Why, text};
 use crate::event::{Event, Fact, ObjectVersion, SeenContainer, SeenMount, SeenSandbox};
-use crate::ids::{Epoch, EventSeq, Name, ObjectRef, OpId, PodUid, Source};
+use crate::ids::{Epoch, EventSeq, Name, ObjectRef, OpId, PodUid, Source, VolumeId};
+use crate::publish::mirror::{FullName, MirrorState};
 use crate::resources::ResourceList;
 use crate::state::{PodState, Retry};
 use crate::time::Time;
@@ -57,6 +58,8 @@ pub struct State {
     pub(crate) recovery: Recovery,
     /// Pods whose desired state wants allocation, by UID; ordered when tried.
     pub(crate) queue: BTreeSet<PodUid>,
+    /// Critical pods for which room is being made.
+    pub(crate) preemptors: BTreeSet<PodUid>,
     /// The sum of all pods' charges.
     pub(crate) charged: ResourceList,
     /// Wake-ups: of pods, and of the allocator (`PodUid(0)`).
@@ -64,6 +67,8 @@ pub struct State {
     /// The allocator's wake-up.
     pub(crate) allocator_wake: Option<(Time, Why)>,
     pub(crate) observations: BTreeMap<OpId, PodUid>,
+    /// Mirror pods by the name that they share with their static pods.
+    pub(crate) mirrors: BTreeMap<FullName, MirrorState>,
     pub(crate) anomalies: Anomalies,
 }
 
@@ -91,6 +96,8 @@ pub struct Recovery {
     pub(crate) unclaimed_containers: Vec<SeenContainer>,
     pub(crate) unclaimed_sandboxes: Vec<SeenSandbox>,
     pub(crate) unclaimed_mounts: Vec<SeenMount>,
+    /// Volumes whose mount ended while the mount table was being looked at: it may be older than they are.
+    pub(crate) mounted_meanwhile: Vec<(PodUid, VolumeId)>,
 }
 
 /// A look at the host.
@@ -169,10 +176,12 @@ impl Node {
             sources_ready: Vec::new(),
             recovery: Recovery::default(),
             queue: BTreeSet::new(),
+            preemptors: BTreeSet::new(),
             charged: ResourceList::default(),
             wakes: BTreeSet::new(),
             allocator_wake: None,
             observations: BTreeMap::new(),
+            mirrors: BTreeMap::new(),
             anomalies: Anomalies::default(),
         };
         Node { state, cache: DigestCache::default(), latest: Vec::new() }
@@ -254,6 +263,7 @@ impl Node {
     /// The rooms below `observe`, for the pods that were touched.
     fn settle(&mut self, mut touched: Touched, out: &mut Commands) {
         allocate::room(&mut self.state, &mut touched, out);
+        let mut static_names = Vec::new();
         for &uid in touched.pods() {
             self.cache.dirty.insert(uid);
             self.cache.reported.insert(uid);
@@ -263,6 +273,15 @@ impl Node {
             let may_undo = sources_ready && runtime_seen && self.state.recovery.mounts.seen;
             let state = &mut self.state;
             let Some(pod) = state.pods.get_mut(&uid).map(Arc::make_mut) else { continue };
+            let mirror = match pod.pod.source {
+                Source::Api => None,
+                Source::File => {
+                    let name = (pod.pod.namespace.clone(), pod.pod.name.clone());
+                    let mirror = state.mirrors.get(&name).and_then(|record| record.shows(uid));
+                    static_names.push(name);
+                    mirror
+                }
+            };
             let mut context = Context {
                 config: &state.config,
                 now: state.now,
@@ -270,6 +289,7 @@ impl Node {
                 epoch: state.epoch,
                 runtime_seen,
                 may_undo,
+                mirror,
                 objects: &state.objects,
                 next_op: &mut state.next_op,
                 observations: &mut state.observations,
@@ -297,6 +317,8 @@ impl Node {
                 self.cache.reported.insert(woken);
             }
         }
+        static_names.into_iter().for_each(|name| touched.add_mirror(name));
+        publish::mirror::reconcile(&mut self.state, touched.mirrors(), out);
     }
 
     /// When time itself becomes a fact: the next moment at which a `Tick` would change something.
@@ -328,8 +350,9 @@ impl Node {
     fn head_digest(&self) -> Digest {
         let s = &self.state;
         let clock = (s.now, s.events, s.next_op, s.epoch, s.boot_id);
-        let host = (&s.sources_ready, &s.recovery, &s.queue, &s.charged, s.allocator_wake, &s.observations);
-        let rest = codec::hash(&(&s.config, clock, host, &s.anomalies));
+        let allocator = (&s.queue, &s.preemptors, &s.charged, s.allocator_wake);
+        let host = (&s.sources_ready, &s.recovery, &s.observations, &s.mirrors);
+        let rest = codec::hash(&(&s.config, clock, host, allocator, &s.anomalies));
         let objects = s.objects.iter().map(|(k, v)| codec::hash(&(k, v)).0);
         Digest(objects.fold(rest.0, u128::wrapping_add))
     }

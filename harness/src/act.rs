@@ -56,6 +56,10 @@ pub fn act(stage: &mut dyn Stage, verb: &Verb, title: &str) -> Result<Acted, Wor
             let (namespace, name, body) = patched(pod, patch);
             ask(stage, title, Request::Ephemeral { namespace, name, body })?
         }
+        Verb::Status(pod, patch) => {
+            let (namespace, name, body) = patched(pod, patch);
+            ask(stage, title, Request::PatchStatus { namespace, name, body })?
+        }
         Verb::Delete(target) => delete(stage, title, target)?,
         Verb::Advance(time) => {
             let until = stage.now().after(*time);
@@ -81,6 +85,7 @@ pub fn act(stage: &mut dyn Stage, verb: &Verb, title: &str) -> Result<Acted, Wor
         }
         Verb::Heal => heal(stage)?,
         Verb::Probe { .. }
+        | Verb::Usage { .. }
         | Verb::Hold(_)
         | Verb::Release(_)
         | Verb::Fail(..)
@@ -98,6 +103,7 @@ fn simulate(stage: &mut dyn Stage, verb: &Verb) -> Result<Acted, WorldError> {
     };
     let done = match verb {
         Verb::Probe { pod, container, kind, passes } => world.flip_probe(pod, container, *kind, *passes),
+        Verb::Usage { pod, of, bytes } => world.takes_up(pod, of, *bytes),
         Verb::Hold(scope) => {
             world.hold(scope.clone());
             true
@@ -121,6 +127,7 @@ fn simulate(stage: &mut dyn Stage, verb: &Verb) -> Result<Acted, WorldError> {
         | Verb::Dynamic(..)
         | Verb::Resize(..)
         | Verb::Ephemeral(..)
+        | Verb::Status(..)
         | Verb::Delete(_)
         | Verb::Advance(_)
         | Verb::Settle(_)
@@ -167,7 +174,7 @@ fn addressed(stage: &dyn Stage, object: &Value) -> Value {
 
 fn delete(stage: &mut dyn Stage, title: &str, target: &DeleteTarget) -> Result<Acted, WorldError> {
     let name = PodRef { namespace: target.namespace.clone(), name: target.name.clone() };
-    if target.kind == "Pod" && stage.remove_file(&name)? {
+    if target.kind == "Pod" && !target.mirror && stage.remove_file(&name)? {
         return Ok(Acted::Done);
     }
     let request = Request::Delete {

@@ -21,11 +21,14 @@
 pub mod act;
 pub mod brain;
 pub mod check;
+pub mod history;
 pub mod log;
 pub mod record;
 pub mod run;
 pub mod scenario;
+pub mod shrink;
 pub mod stage;
+pub mod swarm;
 pub mod world;
 
 pub use brain::{Brain, NewBrain};

@@ -15,7 +15,7 @@ pub use budget::Budget;
 pub use expectation::{Check, Expectation, ExpectedCause};
 pub use node::{NodeChange, NodeSpec};
 pub use pattern::{CommandPattern, VERBS};
-pub use step::{Crash, DeleteTarget, PodRef, Step, Verb};
+pub use step::{Crash, DeleteTarget, PodRef, Step, Used, Verb};
 pub use write::{flow, to_text};
 
 use nodefold_k8s::InputError;

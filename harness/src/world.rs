@@ -20,6 +20,7 @@ mod process;
 mod rules;
 mod runtime;
 mod server;
+mod usage;
 
 pub use choice::{Choice, Chooser, Earliest, Enabled};
 pub use fault::{CrashPoint, Fault};
@@ -32,7 +33,7 @@ pub use server::{Server, Stirred, Undeliverable};
 use crate::brain::{Brain, NewBrain};
 use crate::log::{FactLog, LogError};
 use crate::record::Record;
-use crate::scenario::{NodeChange, NodeSpec, PodRef};
+use crate::scenario::{NodeChange, NodeSpec, PodRef, Used};
 use agent::Agent;
 use fault::Faults;
 use images::Images;
@@ -93,6 +94,8 @@ pub struct World {
     /// Probes that the agent runs, and what each reported last.
     probes: BTreeMap<process::ProbeKey, Option<bool>>,
     faults: Faults,
+    /// What takes up how many bytes on the host, as far as the story said.
+    usage: BTreeMap<(PodUid, Used), u64>,
     agent: Agent,
     /// What the node's steps are compared with the specification by.
     refinement: Refinement,
@@ -128,6 +131,7 @@ impl World {
             pending: BTreeMap::from([(Choice::AgentStarts, BEGINNING)]),
             probes: BTreeMap::new(),
             faults: Faults::default(),
+            usage: BTreeMap::new(),
             agent: Agent::new(brain, log),
             refinement: Refinement::default(),
             node_name: config.node_name.clone(),
@@ -155,6 +159,7 @@ impl World {
             pending: self.pending.clone(),
             probes: self.probes.clone(),
             faults: self.faults.clone(),
+            usage: self.usage.clone(),
             agent: self.agent.fork()?,
             refinement: self.refinement.clone(),
             node_name: self.node_name.clone(),
@@ -221,8 +226,13 @@ impl World {
                 Choice::ObjectReported(object) => {
                     self.server.watcher_of(object).is_some_and(|pod| self.is_held(Operation::Watch, pod, ""))
                 }
+                // A pod's condition is news only where the pod is known.
+                Choice::GateReported { pod, .. } => {
+                    self.server.is_on_the_way(*pod) || self.is_held(Operation::Watch, *pod, "")
+                }
                 Choice::ProcessEnds { .. }
                 | Choice::GraceOver { .. }
+                | Choice::UsageMeasured { .. }
                 | Choice::Effect(_)
                 | Choice::Answer(_)
                 | Choice::ExitNoticed { .. }
@@ -287,13 +297,22 @@ impl World {
     pub fn running_processes(&self) -> Vec<(PodRef, String)> {
         let runs = |c: &runtime::Container| matches!(c.state, runtime::State::Running { .. });
         let running = self.runtime.containers.iter().filter(|(_, c)| runs(c) && c.ending.is_none());
-        running.filter_map(|((pod, id), _)| Some((self.server.name(*pod)?.clone(), id.name.to_string()))).collect()
+        running
+            .filter_map(|((pod, id), _)| Some((self.server.name(*pod)?.clone(), id.name.to_string())))
+            .collect()
     }
 
     /// From now on operations end when somebody picks them, at once or after any others, and none takes time: what an
     /// exhaustive search wants, in which any may be the last.
     pub fn set_instant(&mut self, instant: bool) {
         self.instant = instant;
+    }
+
+    /// When the next thing happens by itself.
+    pub fn next_due(&self) -> Option<Time> {
+        let mut enabled = Vec::new();
+        self.enabled(&mut enabled);
+        enabled.iter().map(|e| e.due).min()
     }
 
     /// When the node wants a `Tick`, in the world's time.
@@ -321,6 +340,8 @@ impl World {
                 | Choice::Deliver { .. }
                 | Choice::SourceListed(_)
                 | Choice::ObjectReported(_)
+                | Choice::GateReported { .. }
+                | Choice::UsageMeasured { .. }
                 | Choice::NodeReported
                 | Choice::Reconnect
                 | Choice::Permitted(_)
@@ -329,7 +350,8 @@ impl World {
             })
             .map(|e| format!("{} (due in {})", self.label(&e.choice), e.due.since(self.now)))
             .collect();
-        if let Some((due, why)) = self.agent.work_due().map(|(shown, why)| (self.faults.world_time(shown), why))
+        if let Some((due, why)) =
+            self.agent.work_due().map(|(shown, why)| (self.faults.world_time(shown), why))
             && due <= horizon
         {
             waiting.push(format!("the node's {why} (due in {})", due.since(self.now)));
@@ -406,6 +428,13 @@ impl World {
                 self.probe_reported(*pod, container, *probe)?
             }
             Choice::Deliver { source, pod, all } => self.deliver(*source, *pod, *all)?,
+            Choice::GateReported { pod, condition } => {
+                let (pod, condition) = (*pod, Name::from(condition.as_str()));
+                if let Some(met) = self.server.tell_gate(pod, &condition) {
+                    self.tell(Fact::ReadinessGate { pod, condition, met })?;
+                }
+            }
+            Choice::UsageMeasured { pod, subject } => self.usage_measured(*pod, subject)?,
             Choice::SourceListed(source) => self.tell(Fact::SourceReady { source: *source })?,
             Choice::ObjectReported(object) => {
                 let fact = self.server.object_fact(object);
@@ -514,6 +543,10 @@ impl World {
         self.name_pods();
         for object in stirred.objects {
             self.pending.entry(Choice::ObjectReported(object)).or_insert(self.now.after(latency::WATCH));
+        }
+        for (pod, condition) in stirred.gates {
+            let reported = Choice::GateReported { pod, condition };
+            self.pending.entry(reported).or_insert(self.now.after(latency::WATCH));
         }
         self.records.push(requested(self.now, user, what, &response));
         match stirred.undeliverable {
@@ -653,6 +686,24 @@ impl World {
     /// The agent runs.
     pub fn agent_is_alive(&self) -> bool {
         self.agent.is_alive()
+    }
+
+    /// The agent has started and not yet seen the host.
+    pub fn is_recovering(&self) -> bool {
+        let looks = |key: &OpKey| matches!(key.kind, OpKind::ObserveMounts | OpKind::ObserveRuntime);
+        self.pending.contains_key(&Choice::AgentStarts)
+            || self.inflight.keys().any(|key| key.pod == PodUid(0) && looks(key))
+    }
+
+    /// Processes that run, by their pods' names and their containers', where the name still means that pod.
+    pub fn running(&self) -> Vec<(PodRef, String)> {
+        let runs =
+            self.runtime.containers.iter().filter(|(_, c)| matches!(c.state, runtime::State::Running { .. }));
+        runs.filter_map(|((pod, id), _)| {
+            let name = self.server.name(*pod)?;
+            (self.server.uid(name) == Some(*pod)).then(|| (name.clone(), id.name.to_string()))
+        })
+        .collect()
     }
 
     fn is_held(&self, operation: Operation, pod: PodUid, target: &str) -> bool {

@@ -6,7 +6,7 @@ use crate::world_view::operations::Lane;
 use crate::world_view::pod::PodView;
 use nodefold_core::command::{Command, Subject, TraceEntry};
 use nodefold_core::config::Config;
-use nodefold_core::ids::{Name, PodUid};
+use nodefold_core::ids::{Name, PodUid, Source};
 use nodefold_core::spec::Pod;
 use nodefold_core::status::{ContainerState, PodStatus};
 use nodefold_core::time::{Nanos, Time};
@@ -120,6 +120,10 @@ impl AtTheEnd<'_> {
         let pod = self.pod;
         let Some(applied) = pod.applied.clone().filter(|_| pod.termination.is_none()) else { return };
         let Some((index, status)) = &pod.published else {
+            // A static pod has no object of its own to write to.
+            if applied.source == Source::File {
+                return;
+            }
             let explanation = "no status of the pod was ever published".to_owned();
             return self.report(Invariant::L1, Subject::Pod, explanation, &[pod.applied_index]);
         };

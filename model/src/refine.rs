@@ -123,7 +123,12 @@ impl Movers {
             | Fact::ObserveFailed { .. }
             | Fact::StatusWritten { .. }
             | Fact::StatusWriteFailed { .. }
-            | Fact::ReleaseFailed { .. } => Movers { world: true, ..none },
+            | Fact::ReleaseFailed { .. }
+            | Fact::MirrorSeen { .. }
+            | Fact::MirrorGone { .. }
+            | Fact::MirrorCreated { .. }
+            | Fact::MirrorDeleted { .. }
+            | Fact::MirrorFailed { .. } => Movers { world: true, ..none },
         }
     }
 

@@ -32,6 +32,7 @@ pub(super) fn agent_started(r: &mut Recording<'_>, boot_id: u128) {
             forget_operations(pod, rebooted);
         }
     }
+    super::mirror::forget_all(r);
     let mounts = r.look(Action::ObserveMounts);
     let runtime = r.look(Action::ObserveRuntime);
     r.state.recovery = Recovery {
@@ -108,6 +109,7 @@ fn forget_operations(pod: &mut PodState, rebooted: bool) {
     }
     pod.cgroup_resizing = None;
     pod.observing = None;
+    pod.newer_than_look.clear();
     pod.publication.writing = None;
     pod.publication.sent = None;
     pod.releasing = None;
@@ -122,14 +124,16 @@ pub(super) fn source_ready(r: &mut Recording<'_>, source: Source) {
     let (epoch, now) = (r.state.epoch, r.state.now);
     let all: Vec<PodUid> = r.state.pods.keys().copied().collect();
     for uid in all {
-        let Some(pod) = r.pod(uid) else { continue };
+        r.touched.add(uid);
+        let Some(pod) = r.state.pod_mut(uid) else { continue };
         // The list is whole, and this pod is not in it.
         if pod.pod.source == source && pod.applied_in != epoch && !pod.object_gone {
-            super::spec::object_gone(pod, now);
+            super::spec::object_gone(pod, now, r.out);
         }
     }
     if r.state.sources_ready() {
         adopt_orphans(r);
+        super::mirror::touch_all(r);
         r.state.wake_allocator(now, Why::CapacityFreed);
     }
 }
@@ -153,7 +157,8 @@ fn adopt_orphans(r: &mut Recording<'_>) {
         let orphan = crate::spec::Pod::orphan(uid);
         let mut pod = PodState::new(Shared::new(Arc::new(orphan)), events, epoch);
         pod.object_gone = true;
-        super::spec::terminate(&mut pod, TerminationCause::Orphan, now, now.after(Nanos::secs(1)));
+        r.moved(uid, Subject::Pod, "", pod.label());
+        super::spec::terminate(&mut pod, TerminationCause::Orphan, now, now.after(Nanos::secs(1)), r.out);
         r.state.recovery.unclaimed_containers = containers.iter().filter(|c| c.pod == uid).cloned().collect();
         r.state.recovery.unclaimed_sandboxes = sandboxes.iter().filter(|s| s.pod == uid).cloned().collect();
         r.state.recovery.unclaimed_mounts = mounts.iter().filter(|m| m.pod == uid).cloned().collect();
@@ -211,6 +216,7 @@ pub(super) fn mounts_observed(r: &mut Recording<'_>, op: OpId, mounts: &[SeenMou
         return r.stale(PodUid(0), op);
     }
     r.state.recovery.mounts = Look { asked: None, seen: true, retry: Retry::default() };
+    let meanwhile = core::mem::take(&mut r.state.recovery.mounted_meanwhile);
     let mounts = &*plausible(r, mounts, |m| (m.pod, [m.volume.generation, 0]));
     let all: Vec<PodUid> = r.state.pods.keys().copied().collect();
     let epoch = r.state.epoch;
@@ -228,7 +234,8 @@ pub(super) fn mounts_observed(r: &mut Recording<'_>, op: OpId, mounts: &[SeenMou
             }
             // Lost, as an observation says: the one way back to Pending (S10). A removed one is torn down all the
             // same, for remains (D8).
-            if !there && volume.removed.is_none() {
+            let newer = meanwhile.iter().any(|(pod, id)| *pod == uid && *id == volume.id);
+            if !there && !newer && volume.removed.is_none() {
                 volume.phase = match volume.phase {
                     VolumePhase::Mounted | VolumePhase::Uncertain | VolumePhase::Failed => {
                         VolumePhase::Pending
@@ -331,8 +338,13 @@ pub(super) fn runtime_observed(
         }
     }
     if complete {
-        for uid in scope {
+        for &uid in &scope {
             absent(r, uid, only.is_some(), sandboxes, containers);
+        }
+    }
+    for uid in scope {
+        if let Some(pod) = r.state.pod_mut(uid) {
+            pod.newer_than_look.clear();
         }
     }
     if r.state.sources_ready() {
@@ -385,10 +397,14 @@ fn container_seen(r: &mut Recording<'_>, uid: PodUid, seen: &SeenContainer) {
     let timing = r.state.config.timing.clone();
     let id = &seen.container;
     let Some(pod) = r.pod(uid) else { return };
+    let newer = pod.newer_than_look.contains(id);
     let Some(container) = pod.container_of(id) else {
         return container_found(r, uid, seen);
     };
     let from = container.label();
+    if newer && !matches!(seen.state, SeenState::Exited(_)) {
+        return;
+    }
     let Some(instance) = container.instance_mut(id.attempt) else {
         let ended = container.last.iter().chain(&container.previous).any(|e| e.attempt == id.attempt)
             || container.dead.iter().any(|d| d.attempt == id.attempt);
@@ -500,6 +516,9 @@ fn absent(
         return;
     }
     let listed = |id: &crate::ids::ContainerId| containers.iter().any(|c| c.pod == uid && c.container == *id);
+    // Absence from a list that may have been read before it was made says nothing.
+    let newer = core::mem::take(&mut pod.newer_than_look);
+    let listed = |id: &crate::ids::ContainerId| listed(id) || newer.contains(id);
     pod.surplus.retain(|s| listed(&s.id));
     let (mut gone, mut moved) = (Vec::new(), Vec::new());
     for container in &mut pod.containers {
@@ -564,6 +583,7 @@ pub(super) fn observe_failed(r: &mut Recording<'_>, op: OpId, error: &OpError) {
         let Some(pod) = r.pod(uid) else { return };
         if pod.observing == Some(op) {
             pod.observing = None;
+            pod.newer_than_look.clear();
             pod.observe_retry.fail(now, timing.retry_backoff_initial, timing.retry_backoff_max);
         }
         return;

@@ -1,5 +1,6 @@
 //! Conditions (kubelet-pods §1.8, §4.4; api-side §4.3).
 
+use crate::allocate::preempt::PREEMPTED;
 use crate::context::text;
 use crate::ids::Name;
 use crate::state::{ContainerKind, ContainerState, PendingKind, PodState};
@@ -30,8 +31,13 @@ pub(super) fn derive(pod: &PodState, phase: PodPhase, now: Time) -> Vec<Conditio
     if pod.restarting_all.is_some() {
         push(ConditionKind::AllContainersRestarting, true, "", Name::default(), generation);
     }
-    if pod.end_reason.as_ref().is_some_and(|(reason, _)| &**reason == "Evicted") {
-        push(ConditionKind::DisruptionTarget, true, "TerminationByKubelet", Name::default(), generation);
+    let disruption = pod.end_reason.as_ref().and_then(|(reason, message)| match &**reason {
+        "Evicted" => Some(message.clone()),
+        PREEMPTED => Some("Pod was preempted by Kubelet to accommodate a critical pod.".into()),
+        _ => None,
+    });
+    if let Some(message) = disruption {
+        push(ConditionKind::DisruptionTarget, true, "TerminationByKubelet", message, generation);
     }
     let ready_to_start = pod.ready_sandbox().is_some()
         && (pod.spec().host_network || pod.sandbox.as_ref().is_some_and(|s| s.ip.is_some()));

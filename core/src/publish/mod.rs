@@ -2,6 +2,7 @@
 
 mod conditions;
 mod containers;
+pub mod mirror;
 pub mod phase;
 mod volumes;
 
@@ -30,20 +31,23 @@ pub(crate) fn publish(pod: &mut PodState, ctx: &mut Context<'_>) {
     if pod.publication.current.as_ref().is_none_or(|current| **current.arc() != status) {
         pod.publication.current = Some(Shared::new(Arc::new(status)));
     }
-    // Static pods have no object of their own, and a force-removed one's is gone (S8).
+    // A static pod has no object of its own but its mirror, and a force-removed one's is gone (S8).
     // What was terminal when it was first seen is not told again: how its containers ended is known only there (B28).
     let told_by_others = pod.allocated.is_none() && pod.publication.terminal_acknowledged;
-    let has_reader =
-        pod.pod.source == Source::Api && !pod.object_gone && !told_by_others && pod.releasing.is_none();
-    let told = pod.publication.sent == pod.publication.current;
+    let has_reader = match pod.pod.source {
+        Source::Api => !pod.object_gone && !told_by_others && pod.releasing.is_none(),
+        Source::File => ctx.mirror.is_some(),
+    };
+    let told = pod.publication.sent == pod.publication.current && pod.publication.mirror == ctx.mirror;
     if !has_reader || told {
         return;
     }
     let retry = pod.publication.retry.clone();
     let Some(current) = pod.publication.current.clone() else { return };
     if ctx.retry_due(&retry, Why::StatusRetry) {
-        let action = Action::PublishStatus { status: current.arc().clone() };
+        let action = Action::PublishStatus { status: current.arc().clone(), mirror: ctx.mirror };
         let op = ctx.command(pod.pod.uid, Rule::StatusChanged, action);
+        pod.publication.mirror = ctx.mirror;
         pod.publication.writing = Some(op);
         pod.publication.sent = Some(current);
     }

@@ -5,7 +5,7 @@ use super::retry::Retry;
 use super::sandbox::Sandbox;
 use super::shared::Shared;
 use super::volume::VolumeState;
-use crate::ids::{ContainerId, Epoch, EventSeq, Name, ObjectRef, OpId, VolumeId};
+use crate::ids::{ContainerId, Epoch, EventSeq, Name, ObjectRef, OpId, PodUid, VolumeId};
 use crate::resources::{ResourceList, Resources};
 use crate::spec::{Pod, PodSpec, TerminalPhase, Volume};
 use crate::status::PodStatus;
@@ -84,6 +84,8 @@ pub struct PodState {
     pub observing: Option<OpId>,
     /// Back-off of failed looks.
     pub observe_retry: Retry,
+    /// Instances whose create or start was answered while that look was on its way: it may be older than they are.
+    pub newer_than_look: Vec<ContainerId>,
     /// Readiness gates that are met.
     pub gates_met: Vec<Name>,
     /// What was told to the API.
@@ -163,6 +165,8 @@ pub enum TerminationCause {
     Orphan,
     /// Not admitted, though it was found running.
     Rejected,
+    /// A critical pod needed its room.
+    Preempted,
 }
 
 /// A desired change that is not allocated.
@@ -229,6 +233,8 @@ pub struct Publication {
     pub sent: Option<Shared<PodStatus>>,
     /// Its write, in flight.
     pub writing: Option<OpId>,
+    /// The mirror pod that it was sent to, if the pod is a static one.
+    pub mirror: Option<PodUid>,
     /// A terminal phase was acknowledged (S8).
     pub terminal_acknowledged: bool,
     /// Back-off of failed writes.
@@ -279,6 +285,7 @@ impl PodState {
             restarting_all: None,
             observing: None,
             observe_retry: Retry::default(),
+            newer_than_look: Vec::new(),
             gates_met: Vec::new(),
             publication: Publication::default(),
             releasing: None,

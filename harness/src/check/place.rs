@@ -8,7 +8,7 @@ use crate::record::Record;
 use crate::run::node_config_of;
 use crate::scenario::{Budget, Crash, PodRef, Verb};
 use crate::stage::Simulation;
-use crate::world::{Choice, Earliest, Ending, Enabled, Fault, OpKind, World};
+use crate::world::{Choice, Earliest, Enabled, Ending, Fault, OpKind, World};
 use nodefold_core::command::TraceEntry;
 use nodefold_core::event::ErrorClass;
 use nodefold_core::time::{Nanos, Time};
@@ -91,7 +91,9 @@ impl Place {
 
     fn settle(&mut self) -> Result<(), String> {
         let mut steps = 0;
-        while let Some(world) = self.world.as_mut().filter(|world| !world.unsettled(Nanos::secs(60)).is_empty()) {
+        while let Some(world) =
+            self.world.as_mut().filter(|world| !world.unsettled(Nanos::secs(60)).is_empty())
+        {
             world.run_one(Time(u64::MAX), &mut Earliest).map_err(|error| error.to_string())?;
             self.judge()?;
             steps += 1;
@@ -234,13 +236,17 @@ impl Place {
         if self.left.failures > 0 {
             for enabled in enabled {
                 let Choice::Effect(key) = &enabled.choice else { continue };
-                if matches!(key.kind, OpKind::Status | OpKind::Release | OpKind::ObserveMounts) || world.is_doomed(key) {
+                if matches!(key.kind, OpKind::Status | OpKind::Release | OpKind::ObserveMounts)
+                    || world.is_doomed(key)
+                {
                     continue;
                 }
                 let operation = world.label_of_operation(key);
-                for (class, done) in
-                    [(ErrorClass::Final, false), (ErrorClass::Uncertain, true), (ErrorClass::Uncertain, false)]
-                {
+                for (class, done) in [
+                    (ErrorClass::Final, false),
+                    (ErrorClass::Uncertain, true),
+                    (ErrorClass::Uncertain, false),
+                ] {
                     out.push(Step::Fails(Fault::Fail { operation: operation.clone(), class, done }));
                 }
             }
@@ -298,13 +304,16 @@ impl explore::World for Place {
     }
 
     fn is_settled(&self) -> bool {
-        self.told == self.story.len() && self.world().unsettled(EVER).is_empty() && self.leftovers().is_empty()
+        self.told == self.story.len()
+            && self.world().unsettled(EVER).is_empty()
+            && self.leftovers().is_empty()
     }
 
     /// A status write is seen by nobody but the API's rules for further requests. Once the story is told and nothing can
     /// crash any more, when it comes makes no difference.
     fn first(&self, steps: &[Step]) -> Option<usize> {
-        let quiet = self.told == self.story.len() && self.left.agent_crashes == 0 && self.left.host_crashes == 0;
+        let quiet =
+            self.told == self.story.len() && self.left.agent_crashes == 0 && self.left.host_crashes == 0;
         if !quiet {
             return None;
         }

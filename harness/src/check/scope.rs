@@ -2,10 +2,11 @@
 
 use super::place::{Place, Step};
 use crate::scenario::{Budget, NodeSpec, Scenario, Verb, to_text};
+use nodefold_core::time::Nanos;
 use nodefold_k8s::InputError;
 
 /// The named scopes.
-pub const NAMED: [(&str, &str); 10] = [
+pub const NAMED: [(&str, &str); 11] = [
     ("add-container", include_str!("scopes/add-container.yaml")),
     ("swap-volume", include_str!("scopes/swap-volume.yaml")),
     ("collide", include_str!("scopes/collide.yaml")),
@@ -15,6 +16,7 @@ pub const NAMED: [(&str, &str); 10] = [
     ("reboot", include_str!("scopes/reboot.yaml")),
     ("delete-anywhere", include_str!("scopes/delete-anywhere.yaml")),
     ("init-and-sidecar", include_str!("scopes/init-and-sidecar.yaml")),
+    ("uncertain", include_str!("scopes/uncertain.yaml")),
     ("resize", include_str!("scopes/resize.yaml")),
 ];
 
@@ -82,7 +84,8 @@ impl Scope {
     /// A scenario that takes these steps from the scope's beginning.
     pub fn story(&self, beginning: &Place, steps: &[Step], about: &str) -> String {
         let mut place = beginning.clone();
-        let mut verbs = self.setup.clone();
+        let settled = |verb: &Verb| [verb.clone(), Verb::Settle(Nanos::secs(60))];
+        let mut verbs: Vec<Verb> = self.setup.iter().flat_map(settled).collect();
         for step in steps {
             verbs.extend(place.verb(step));
             if place.do_it(step).is_err() {

@@ -3,7 +3,7 @@
 use super::expect::{self, Answered, Miss};
 use super::{Run, Trouble};
 use crate::act::{Acted, act};
-use crate::scenario::{PodRef, Step, Verb};
+use crate::scenario::{PodRef, Step, Used, Verb};
 use nodefold_core::time::Nanos;
 
 /// A world that has not settled by then never will.
@@ -30,10 +30,12 @@ impl Run<'_> {
             | Verb::Dynamic(..)
             | Verb::Resize(..)
             | Verb::Ephemeral(..)
+            | Verb::Status(..)
             | Verb::Delete(_)
             | Verb::Advance(_)
             | Verb::Exit { .. }
             | Verb::Probe { .. }
+            | Verb::Usage { .. }
             | Verb::Hold(_)
             | Verb::Release(_)
             | Verb::Fail(..)
@@ -60,6 +62,7 @@ impl Run<'_> {
                 Verb::Probe { pod, container, .. } => {
                     Err(self.no_process(pod, container, "a running process to probe"))
                 }
+                Verb::Usage { pod, of, .. } => Err(self.nothing_there(pod, of)),
                 Verb::Release(scope) => Err(Trouble::Miss(Miss {
                     expected: format!("something held to release: {scope}"),
                     actual: format!("held: [{}]", self.stage.holds().join(", ")),
@@ -75,6 +78,7 @@ impl Run<'_> {
                 | Verb::Dynamic(..)
                 | Verb::Resize(..)
                 | Verb::Ephemeral(..)
+                | Verb::Status(..)
                 | Verb::Delete(_)
                 | Verb::Advance(_)
                 | Verb::Settle(_)
@@ -121,6 +125,15 @@ impl Run<'_> {
             }
             self.tell_records();
         }
+    }
+
+    fn nothing_there(&self, pod: &PodRef, of: &Used) -> Trouble {
+        let left = self.stage.server().uid(pod).map(|uid| self.stage.left_of(uid)).unwrap_or_default();
+        Trouble::Miss(Miss {
+            expected: format!("on the host: {of} of {pod}"),
+            actual: format!("on the node for that pod: [{}]", left.join(", ")),
+            explanation: "what is not there takes up nothing".into(),
+        })
     }
 
     fn no_process(&self, pod: &PodRef, container: &str, wanted: &str) -> Trouble {

@@ -160,9 +160,13 @@ impl<'o> Story<'o> {
     /// Faults stopped at `from`; what must hold by now (L1–L5), and nothing of the ended is left on the host.
     pub fn judge_the_end(&mut self, from: Time, now: Time, leftovers: &[String]) {
         let trace = self.trace.as_deref().unwrap_or_default();
-        let mut found: Vec<String> =
-            nodefold_model::liveness(&self.config, trace, from, now).iter().map(ToString::to_string).collect();
-        found.extend(leftovers.iter().map(|what| format!("L2: {what} is still on the host, and its pod is not")));
+        let mut found: Vec<String> = nodefold_model::liveness(&self.config, trace, from, now)
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        found.extend(
+            leftovers.iter().map(|what| format!("L2: {what} is still on the host, and its pod is not")),
+        );
         for violation in found {
             self.observer.record(&Record::InvariantBroken { at: now, violation: violation.clone() });
             self.violations.push(violation);

@@ -2,9 +2,9 @@
 
 use super::duration;
 use super::expectation::Expectation;
+use super::fault;
 use super::node::NodeChange;
 use super::reader::{Reader, did_you_mean};
-use super::fault;
 use crate::world::{Ending, Failure, Fault, Operation, Scope, TargetKind, probe_name};
 use nodefold_core::event::{ErrorClass, ProbeKind};
 use nodefold_core::time::Nanos;
@@ -62,6 +62,8 @@ pub struct DeleteTarget {
     pub grace_seconds: Option<u64>,
     /// With grace 0 and no further ado.
     pub force: bool,
+    /// The API's object, even of a static pod: its mirror.
+    pub mirror: bool,
 }
 
 /// Who crashes.
@@ -71,6 +73,24 @@ pub enum Crash {
     Agent,
     /// The host: only the disk survives.
     Host,
+}
+
+/// What takes up space.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Used {
+    /// A volume, by name.
+    Volume(String),
+    /// A container's writable layer and logs, by name.
+    Container(String),
+}
+
+impl fmt::Display for Used {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Used::Volume(name) => write!(f, "volume {name}"),
+            Used::Container(name) => write!(f, "container {name}"),
+        }
+    }
 }
 
 /// What a step does.
@@ -86,6 +106,8 @@ pub enum Verb {
     Resize(PodRef, Value),
     /// Through `/ephemeralcontainers`.
     Ephemeral(PodRef, Value),
+    /// A client's strategic-merge patch through `/status`.
+    Status(PodRef, Value),
     /// A request to delete.
     Delete(DeleteTarget),
     /// This much time passes.
@@ -111,6 +133,15 @@ pub enum Verb {
         kind: ProbeKind,
         /// It passes.
         passes: bool,
+    },
+    /// How much a volume, or a container's writable layer and logs, takes up from now on.
+    Usage {
+        /// In which pod.
+        pod: PodRef,
+        /// Of what.
+        of: Used,
+        /// How much.
+        bytes: u64,
     },
     /// Operations hang.
     Hold(Scope),
@@ -149,17 +180,19 @@ pub struct Step {
     pub title: String,
 }
 
-const STEP_VERBS: [&str; 21] = [
+const STEP_VERBS: [&str; 23] = [
     "create",
     "update",
     "dynamic",
     "resize",
     "ephemeral",
+    "status",
     "delete",
     "advance",
     "settle",
     "exit",
     "probe",
+    "usage",
     "hold",
     "release",
     "fail",
@@ -182,11 +215,13 @@ impl Verb {
             Verb::Dynamic(..) => "dynamic",
             Verb::Resize(..) => "resize",
             Verb::Ephemeral(..) => "ephemeral",
+            Verb::Status(..) => "status",
             Verb::Delete(_) => "delete",
             Verb::Advance(_) => "advance",
             Verb::Settle(_) => "settle",
             Verb::Exit { .. } => "exit",
             Verb::Probe { .. } => "probe",
+            Verb::Usage { .. } => "usage",
             Verb::Hold(_) => "hold",
             Verb::Release(_) => "release",
             Verb::Fail(..) => "fail",
@@ -212,6 +247,7 @@ impl Verb {
             | Verb::Choose(_)
             | Verb::Fault(_)
             | Verb::Heal
+            | Verb::Usage { .. }
             | Verb::Crash(Crash::Host) => true,
             Verb::Set(change) => change.images.is_some(),
             Verb::Create(_)
@@ -219,6 +255,7 @@ impl Verb {
             | Verb::Dynamic(..)
             | Verb::Resize(..)
             | Verb::Ephemeral(..)
+            | Verb::Status(..)
             | Verb::Delete(_)
             | Verb::Advance(_)
             | Verb::Settle(_)
@@ -268,6 +305,7 @@ fn read_verb(name: &str, field: &Reader<'_>) -> Result<Verb, InputError> {
         "dynamic" => patch(field).map(|(pod, patch)| Verb::Dynamic(pod, patch))?,
         "resize" => patch(field).map(|(pod, patch)| Verb::Resize(pod, patch))?,
         "ephemeral" => patch(field).map(|(pod, patch)| Verb::Ephemeral(pod, patch))?,
+        "status" => patch(field).map(|(pod, patch)| Verb::Status(pod, patch))?,
         "delete" => Verb::Delete(delete(field)?),
         "advance" => Verb::Advance(duration::read(field)?),
         "settle" => match field.value {
@@ -279,6 +317,7 @@ fn read_verb(name: &str, field: &Reader<'_>) -> Result<Verb, InputError> {
         },
         "exit" => exit(field)?,
         "probe" => probe(field)?,
+        "usage" => usage(field)?,
         "hold" => Verb::Hold(scope(field, &[])?),
         "release" => Verb::Release(scope(field, &[])?),
         "fail" => fail(field)?,
@@ -329,8 +368,9 @@ fn patch(field: &Reader<'_>) -> Result<(PodRef, Value), InputError> {
 }
 
 fn delete(field: &Reader<'_>) -> Result<DeleteTarget, InputError> {
-    const KINDS: [(&str, &str, bool); 5] = [
+    const KINDS: [(&str, &str, bool); 6] = [
         ("pod", "Pod", true),
+        ("mirror", "Pod", true),
         ("secret", "Secret", true),
         ("configMap", "ConfigMap", true),
         ("persistentVolumeClaim", "PersistentVolumeClaim", true),
@@ -342,10 +382,10 @@ fn delete(field: &Reader<'_>) -> Result<DeleteTarget, InputError> {
     let mut named = Vec::new();
     for (key, kind, namespaced) in KINDS {
         if let Some(name) = field.get(key)? {
-            named.push((kind, namespaced, name));
+            named.push((key, kind, namespaced, name));
         }
     }
-    let (kind, namespaced, name) = match named.as_slice() {
+    let (key, kind, namespaced, name) = match named.as_slice() {
         [one] => one,
         [] => {
             return Err(
@@ -354,7 +394,7 @@ fn delete(field: &Reader<'_>) -> Result<DeleteTarget, InputError> {
         }
         [_, (.., second), ..] => return Err(second.error("a second thing to delete", "use a step for each")),
     };
-    let (namespace, name) = if *kind == "Pod" {
+    let (namespace, name) = if *key == "pod" {
         let pod = PodRef::require(field)?;
         (pod.namespace, pod.name)
     } else {
@@ -363,7 +403,8 @@ fn delete(field: &Reader<'_>) -> Result<DeleteTarget, InputError> {
     };
     let grace_seconds = field.get("gracePeriodSeconds")?.map(|g| g.whole()).transpose()?;
     let force = field.get("force")?.map(|f| f.boolean()).transpose()?.unwrap_or(false);
-    Ok(DeleteTarget { kind: (*kind).to_owned(), namespace, name, grace_seconds, force })
+    let mirror = *key == "mirror";
+    Ok(DeleteTarget { kind: (*kind).to_owned(), namespace, name, grace_seconds, force, mirror })
 }
 
 fn exit(field: &Reader<'_>) -> Result<Verb, InputError> {
@@ -446,6 +487,28 @@ fn probe(field: &Reader<'_>) -> Result<Verb, InputError> {
     Ok(Verb::Probe { pod, container, kind, passes })
 }
 
+fn usage(field: &Reader<'_>) -> Result<Verb, InputError> {
+    field.only(&["pod", "namespace", "volume", "container", "bytes"])?;
+    let pod = PodRef::require(field)?;
+    let of = match (field.get("volume")?, field.get("container")?) {
+        (Some(volume), None) => Used::Volume(volume.string()?),
+        (None, Some(container)) => Used::Container(container.string()?),
+        (None, None) => {
+            return Err(field.error("usage of nothing", "name a volume or a container: `volume: cache`"));
+        }
+        (Some(_), Some(second)) => {
+            return Err(second.error("usage is of a volume or of a container", "use a step for each"));
+        }
+    };
+    let bytes = field.require("bytes", "say how much: `bytes: 200Mi`")?;
+    let quantity = nodefold_k8s::quantity::Quantity::from_json(bytes.value)
+        .map_err(|e| bytes.error(e.to_string(), "write an amount: `bytes: 200Mi`"))?;
+    if quantity.is_negative() {
+        return Err(bytes.error("nothing takes up less than nothing", "write an amount: `bytes: 200Mi`"));
+    }
+    Ok(Verb::Usage { pod, of, bytes: quantity.units() })
+}
+
 /// Which operations a `hold`, `release` or `fail` is about.
 fn scope(field: &Reader<'_>, more_keys: &[&str]) -> Result<Scope, InputError> {
     let mut allowed = vec!["operation", "pod", "namespace", "volume", "container"];
@@ -523,6 +586,8 @@ fn title(verb: &Verb) -> String {
         Verb::Dynamic(pod, _) => format!("patch {pod} through /dynamic"),
         Verb::Resize(pod, _) => format!("patch {pod} through /resize"),
         Verb::Ephemeral(pod, _) => format!("patch {pod} through /ephemeralcontainers"),
+        Verb::Status(pod, _) => format!("patch {pod} through /status"),
+        Verb::Delete(target) if target.mirror => format!("delete mirror pod {}", target.name),
         Verb::Delete(target) => format!("delete {} {}", target.kind, target.name),
         Verb::Advance(time) => format!("let {time} pass"),
         Verb::Settle(time) => format!("settle: nothing due within {time}"),
@@ -533,6 +598,9 @@ fn title(verb: &Verb) -> String {
         Verb::Probe { pod, container, kind, passes } => {
             let finds = if *passes { "passes" } else { "fails" };
             format!("the {} probe of {container} of {pod} {finds}", probe_name(*kind))
+        }
+        Verb::Usage { pod, of, bytes } => {
+            format!("{of} of {pod} takes up {}", nodefold_core::resources::bytes(*bytes))
         }
         Verb::Hold(scope) => format!("hold {scope}"),
         Verb::Release(scope) => format!("release {scope}"),

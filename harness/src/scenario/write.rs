@@ -1,6 +1,6 @@
 //! Scenarios as text: what a history is kept as, and what every later version can run again.
 
-use super::step::{Crash, DeleteTarget, PodRef, Verb};
+use super::step::{Crash, DeleteTarget, PodRef, Used, Verb};
 use super::{NodeChange, NodeSpec, duration, fault};
 use crate::world::{Ending, Scope, TargetKind, probe_name};
 use nodefold_core::config::{FeatureGates, NodeFacts};
@@ -37,9 +37,10 @@ fn argument(verb: &Verb) -> Value {
     let patched = |pod: &PodRef, patch: &Value| json!({"pod": short(pod), "patch": patch});
     match verb {
         Verb::Create(object) | Verb::Update(object) => object.clone(),
-        Verb::Dynamic(pod, patch) | Verb::Resize(pod, patch) | Verb::Ephemeral(pod, patch) => {
-            patched(pod, patch)
-        }
+        Verb::Dynamic(pod, patch)
+        | Verb::Resize(pod, patch)
+        | Verb::Ephemeral(pod, patch)
+        | Verb::Status(pod, patch) => patched(pod, patch),
         Verb::Delete(target) => delete(target),
         Verb::Advance(time) | Verb::Settle(time) => json!(duration::exact(*time)),
         Verb::Exit { pod, container, ending } => {
@@ -52,6 +53,13 @@ fn argument(verb: &Verb) -> Value {
         Verb::Probe { pod, container, kind, passes } => {
             let result = if *passes { "success" } else { "failure" };
             json!({"pod": short(pod), "container": container, "kind": probe_name(*kind), "result": result})
+        }
+        Verb::Usage { pod, of, bytes } => {
+            let (what, name) = match of {
+                Used::Volume(name) => ("volume", name),
+                Used::Container(name) => ("container", name),
+            };
+            json!({"pod": short(pod), what: name, "bytes": bytes.to_string()})
         }
         Verb::Hold(scope) | Verb::Release(scope) => Value::Object(scope_fields(scope)),
         Verb::Fail(scope, failure) => {
@@ -86,7 +94,7 @@ fn short(pod: &PodRef) -> String {
 }
 
 fn delete(target: &DeleteTarget) -> Value {
-    let mut key = target.kind.clone();
+    let mut key = if target.mirror { "Mirror".to_owned() } else { target.kind.clone() };
     key[..1].make_ascii_lowercase();
     let mut fields = Map::from_iter([(key, json!(target.name))]);
     if !target.namespace.is_empty() && target.namespace != "default" {

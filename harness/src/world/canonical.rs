@@ -109,7 +109,7 @@ fn asked(action: &Action, out: &mut Vec<u8>) {
         Action::ResizeContainer { resources, .. } | Action::ResizePod { resources } => {
             codec::encode(resources, out);
         }
-        Action::PublishStatus { status } => codec::encode(&without_times(status), out),
+        Action::PublishStatus { status, mirror } => codec::encode(&(without_times(status), mirror), out),
         Action::UnmountVolume { .. }
         | Action::CreateSandbox { .. }
         | Action::StopSandbox { .. }
@@ -123,6 +123,8 @@ fn asked(action: &Action, out: &mut Vec<u8>) {
         | Action::ObserveMounts
         | Action::ObserveRuntime
         | Action::RecordEvent(_)
+        | Action::CreateMirror { .. }
+        | Action::DeleteMirror { .. }
         | Action::ReleasePod => {}
     }
 }
@@ -169,7 +171,8 @@ fn class_of(fact: &Fact) -> Option<ErrorClass> {
         | Fact::PodResizeFailed { error, .. }
         | Fact::ObserveFailed { error, .. }
         | Fact::StatusWriteFailed { error, .. }
-        | Fact::ReleaseFailed { error, .. } => Some(error.class),
+        | Fact::ReleaseFailed { error, .. }
+        | Fact::MirrorFailed { error, .. } => Some(error.class),
         Fact::HookDone { error, .. } => error.as_ref().map(|_| ErrorClass::Final),
         Fact::Tick
         | Fact::PodApplied(_)
@@ -197,7 +200,11 @@ fn class_of(fact: &Fact) -> Option<ErrorClass> {
         | Fact::AgentStarted { .. }
         | Fact::MountsObserved { .. }
         | Fact::RuntimeObserved { .. }
-        | Fact::StatusWritten { .. } => None,
+        | Fact::StatusWritten { .. }
+        | Fact::MirrorSeen { .. }
+        | Fact::MirrorGone { .. }
+        | Fact::MirrorCreated { .. }
+        | Fact::MirrorDeleted { .. } => None,
     }
 }
 

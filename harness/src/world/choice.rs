@@ -67,6 +67,20 @@ pub enum Choice {
     SourceListed(Source),
     /// The agent hears of the newest version of an object.
     ObjectReported(ObjectRef),
+    /// The agent hears whether a condition that a readiness gate names is met.
+    GateReported {
+        /// Whose.
+        pod: PodUid,
+        /// Its type.
+        condition: String,
+    },
+    /// The agent measures how much something takes up.
+    UsageMeasured {
+        /// Whose.
+        pod: PodUid,
+        /// What, in words.
+        subject: String,
+    },
     /// The agent hears of the node's new facts.
     NodeReported,
     /// A watch that was cut lists anew.

@@ -50,6 +50,8 @@ impl World {
             | Choice::Deliver { .. }
             | Choice::SourceListed(_)
             | Choice::ObjectReported(_)
+            | Choice::GateReported { .. }
+            | Choice::UsageMeasured { .. }
             | Choice::NodeReported
             | Choice::Reconnect
             | Choice::Tick
@@ -93,6 +95,11 @@ impl World {
             let listed = self.server.list(self.now, source)?;
             self.pending.insert(Choice::SourceListed(source), listed);
         }
+        for (pod, condition) in self.server.list_gates() {
+            let reported = Choice::GateReported { pod, condition };
+            self.pending.insert(reported, self.now.after(latency::API_LIST));
+        }
+        self.measure_all();
         Ok(())
     }
 }

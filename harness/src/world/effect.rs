@@ -7,11 +7,12 @@ use super::inflight::{Fate, OpKey, Phase};
 use super::rules::Operation;
 use super::runtime::{Container, Sandbox, State};
 use super::{World, WorldError, latency};
-use nodefold_api::{Request, Response};
+use crate::scenario::PodRef;
+use nodefold_api::{Request, Response, StatusReason};
 use nodefold_core::command::{Action, Command};
 use nodefold_core::event::{ErrorClass, Exit, Fact, OpError};
-use nodefold_core::ids::{ContainerId, PodUid, VolumeId};
-use nodefold_core::spec::{PodSpec, Volume};
+use nodefold_core::ids::{ContainerId, Name, OpId, PodUid, VolumeId};
+use nodefold_core::spec::{Pod, PodSpec, Volume};
 use std::collections::BTreeMap;
 
 /// What an operation did, or why it did not.
@@ -27,10 +28,8 @@ impl World {
             None => None,
         };
         // A rule's uncertain failure was done; a fault says for itself.
-        let fate = fate.or(by_rule.map(|failure| Fate {
-            error: failure.as_error(),
-            done: failure.class == ErrorClass::Uncertain,
-        }));
+        let fate = fate.or(by_rule
+            .map(|failure| Fate { error: failure.as_error(), done: failure.class == ErrorClass::Uncertain }));
         let answer = match fate {
             Some(Fate { error, done }) => {
                 if done {
@@ -159,11 +158,13 @@ impl World {
                 let (sandboxes, containers) = self.runtime.list();
                 Ok(Some(Fact::RuntimeObserved { op, complete: true, sandboxes, containers }))
             }
-            Action::PublishStatus { status } => {
+            Action::PublishStatus { status, mirror } => {
                 let status = nodefold_k8s::status_to_json(status, pod);
-                return self.write_status(command, status);
+                return self.write_status(command, mirror.unwrap_or(pod), status);
             }
             Action::ReleasePod => return self.release_pod(pod),
+            Action::CreateMirror { pod } => return self.create_mirror(op, pod),
+            Action::DeleteMirror { namespace, name } => return self.delete_mirror(command, namespace, name),
             Action::StartProbe { .. } | Action::StopProbe { .. } | Action::RecordEvent(_) => Ok(None),
         })
     }
@@ -309,19 +310,25 @@ impl World {
         self.runtime.containers.get(&(pod, id.clone())).map(|c| &c.state)
     }
 
-    /// The node writes a status to the API. A static pod has no object there; its mirror pod would take anything.
-    fn write_status(&mut self, command: &Command, status: serde_json::Value) -> Result<Done, WorldError> {
+    /// The node writes a status to the API: the pod's own object's, or its mirror's.
+    fn write_status(
+        &mut self,
+        command: &Command,
+        object: PodUid,
+        status: serde_json::Value,
+    ) -> Result<Done, WorldError> {
         let (op, pod) = (command.op, command.pod);
-        if self.server.is_static(pod) {
-            return Ok(Ok(Some(Fact::StatusWritten { op, pod })));
-        }
         let Some(name) = self.server.name(pod).cloned() else {
             return Ok(Err(refused(format!("pods \"{pod}\" not found"))));
         };
+        let mut status = status;
+        if let Some(stored) = self.server.pod(&name) {
+            nodefold_k8s::keep_foreign_conditions(&stored["status"], &mut status);
+        }
         let request = Request::Status {
             namespace: name.namespace.as_str().into(),
             name: name.name.as_str().into(),
-            uid: pod,
+            uid: object,
             status,
         };
         let what = format!("status of {name}");
@@ -333,15 +340,49 @@ impl World {
 
     /// The node deletes a pod's object for good. The watch brings the answer, unless it is a refusal.
     fn release_pod(&mut self, pod: PodUid) -> Result<Done, WorldError> {
-        if self.server.is_static(pod) {
-            return Ok(Ok(None));
-        }
         let what = match self.server.name(pod) {
             Some(name) => format!("final delete of {name}"),
             None => format!("final delete of {pod}"),
         };
         Ok(match self.request_as_node(what, Request::Release { uid: pod })? {
             Response::Ok { .. } => Ok(None),
+            Response::Rejected(status) => Err(refused(status.message)),
+        })
+    }
+
+    /// The node shows a static pod at the API. One of the very same pod that is there already is as good.
+    fn create_mirror(&mut self, op: OpId, pod: &Pod) -> Result<Done, WorldError> {
+        let node_name = self.node_name.clone();
+        let object = nodefold_k8s::mirror_to_json(pod, &node_name);
+        let (namespace, name) = (pod.namespace.clone(), pod.name.clone());
+        let uid = self.server.next_uid("Pod", &namespace, &name);
+        let what = format!("mirror pod of {namespace}/{name}");
+        let response = self.request_as_node(what, Request::Create { object, uid })?;
+        let there = PodRef { namespace: namespace.to_string(), name: name.to_string() };
+        let stored = self.server.pod(&there).and_then(nodefold_k8s::mirror_from_json);
+        Ok(match (response, stored) {
+            (Response::Ok { .. } | Response::Rejected(_), Some(mirror)) if mirror.of == pod.uid => {
+                Ok(Some(Fact::MirrorCreated { op, namespace, name, mirror }))
+            }
+            (Response::Rejected(status), _) => Err(refused(status.message)),
+            (Response::Ok { .. }, _) => Err(refused("what was created is no mirror pod".to_owned())),
+        })
+    }
+
+    /// The node deletes a mirror pod, if it is still that object.
+    fn delete_mirror(
+        &mut self,
+        command: &Command,
+        namespace: &Name,
+        name: &Name,
+    ) -> Result<Done, WorldError> {
+        let (op, mirror) = (command.op, command.pod);
+        let what = format!("delete of the mirror pod {namespace}/{name}");
+        let response = self.request_as_node(what, Request::Release { uid: mirror })?;
+        let gone = Fact::MirrorDeleted { op, namespace: namespace.clone(), name: name.clone(), mirror };
+        Ok(match response {
+            Response::Ok { .. } => Ok(Some(gone)),
+            Response::Rejected(status) if status.reason == StatusReason::NotFound => Ok(Some(gone)),
             Response::Rejected(status) => Err(refused(status.message)),
         })
     }
@@ -414,6 +455,13 @@ fn failed(command: &Command, error: OpError) -> Option<Fact> {
         Action::ObserveMounts | Action::ObserveRuntime => Fact::ObserveFailed { op, error },
         Action::PublishStatus { .. } => Fact::StatusWriteFailed { op, pod, error },
         Action::ReleasePod => Fact::ReleaseFailed { op, pod, error },
+        Action::CreateMirror { pod: shown } => {
+            let (namespace, name) = (shown.namespace.clone(), shown.name.clone());
+            Fact::MirrorFailed { op, pod, namespace, name, error }
+        }
+        Action::DeleteMirror { namespace, name } => {
+            Fact::MirrorFailed { op, pod, namespace: namespace.clone(), name: name.clone(), error }
+        }
         Action::StartProbe { .. } | Action::StopProbe { .. } | Action::RecordEvent(_) => return None,
     })
 }

@@ -58,7 +58,9 @@ impl World {
             | Action::ObserveRuntime
             | Action::PublishStatus { .. }
             | Action::RecordEvent(_)
-            | Action::ReleasePod => latency::of(key),
+            | Action::ReleasePod
+            | Action::CreateMirror { .. }
+            | Action::DeleteMirror { .. } => latency::of(key),
         }
     }
 

@@ -209,6 +209,8 @@ impl World {
             | Choice::ProbeReported { .. }
             | Choice::SourceListed(_)
             | Choice::ObjectReported(_)
+            | Choice::GateReported { .. }
+            | Choice::UsageMeasured { .. }
             | Choice::NodeReported
             | Choice::Reconnect
             | Choice::Permitted(_)

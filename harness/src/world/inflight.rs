@@ -52,6 +52,10 @@ pub enum OpKind {
     Status,
     /// Deletes the pod's object for good.
     Release,
+    /// Makes a mirror pod.
+    CreateMirror,
+    /// Deletes one.
+    DeleteMirror,
 }
 
 impl OpKind {
@@ -78,6 +82,8 @@ impl OpKind {
             OpKind::ObserveRuntime => "observe-runtime",
             OpKind::Status => "status",
             OpKind::Release => "release",
+            OpKind::CreateMirror => "create-mirror",
+            OpKind::DeleteMirror => "delete-mirror",
         }
     }
 
@@ -103,7 +109,9 @@ impl OpKind {
             | OpKind::ObserveMounts
             | OpKind::ObserveRuntime
             | OpKind::Status
-            | OpKind::Release => false,
+            | OpKind::Release
+            | OpKind::CreateMirror
+            | OpKind::DeleteMirror => false,
         }
     }
 
@@ -130,6 +138,8 @@ impl OpKind {
             Action::ObserveRuntime => Some(OpKind::ObserveRuntime),
             Action::PublishStatus { .. } => Some(OpKind::Status),
             Action::ReleasePod => Some(OpKind::Release),
+            Action::CreateMirror { .. } => Some(OpKind::CreateMirror),
+            Action::DeleteMirror { .. } => Some(OpKind::DeleteMirror),
             Action::StartProbe { .. } | Action::StopProbe { .. } | Action::RecordEvent(_) => None,
         }
     }
@@ -176,7 +186,9 @@ impl OpKey {
                 | Action::ObserveRuntime
                 | Action::PublishStatus { .. }
                 | Action::RecordEvent(_)
-                | Action::ReleasePod => String::new(),
+                | Action::ReleasePod
+                | Action::CreateMirror { .. }
+                | Action::DeleteMirror { .. } => String::new(),
             },
         };
         OpKey { kind, pod: command.pod, subject, repeat: 0 }

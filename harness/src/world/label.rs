@@ -47,6 +47,12 @@ impl World {
             }
             Choice::SourceListed(source) => format!("end of the first list of {}", source_name(*source)),
             Choice::ObjectReported(object) => format!("delivery of {}", object_name(object)),
+            Choice::GateReported { pod: uid, condition } => {
+                format!("delivery of condition {condition} of {}", pod(uid))
+            }
+            Choice::UsageMeasured { pod: uid, subject } => {
+                format!("measurement of {subject} of {}", pod(uid))
+            }
             Choice::NodeReported => "delivery of the node's change".into(),
             Choice::Reconnect => "return of the watch".into(),
             Choice::Permitted(object) => format!("permission to read {}", object_name(object)),

@@ -37,6 +37,8 @@ pub const NODE_CHANGE: Nanos = Nanos::millis(4);
 pub const PROBE: Nanos = Nanos::millis(12);
 /// From a flip of what a probe finds to the report: its threshold counts as reached.
 pub const PROBE_FLIP: Nanos = Nanos::millis(1);
+/// From a change of what something takes up to the agent's next measurement: a kubelet's, of local storage.
+pub const USAGE_MEASURED: Nanos = Nanos::secs(10);
 /// From a lost watch to the list that makes up for it.
 pub const RELIST: Nanos = Nanos::secs(1);
 
@@ -61,7 +63,7 @@ const fn base(kind: OpKind) -> Nanos {
         OpKind::ObserveMounts => Nanos::millis(11),
         OpKind::ObserveRuntime => Nanos::millis(8),
         OpKind::Status => Nanos::millis(4),
-        OpKind::Release => Nanos::millis(6),
+        OpKind::Release | OpKind::CreateMirror | OpKind::DeleteMirror => Nanos::millis(6),
     }
 }
 

@@ -113,8 +113,10 @@ fn a_stopped_search_goes_on_to_the_same_end() {
     });
     assert!(!stopped.complete && stopped.progress.states < straight.progress.states);
     let bytes = bincode::encode_to_vec(checkpoint.unwrap(), bincode::config::standard()).unwrap();
-    let (kept, _): (Checkpoint, usize) = bincode::decode_from_slice(&bytes, bincode::config::standard()).unwrap();
-    let (resumed, _) = resume(&scope, kept.clone(), Options { jobs: 2, ..Options::default() }, &mut |_| true).unwrap();
+    let (kept, _): (Checkpoint, usize) =
+        bincode::decode_from_slice(&bytes, bincode::config::standard()).unwrap();
+    let (resumed, _) =
+        resume(&scope, kept.clone(), Options { jobs: 2, ..Options::default() }, &mut |_| true).unwrap();
     assert_eq!(resumed, straight);
     let other = Scope::new(shape("collide").unwrap(), false);
     assert!(resume(&other, kept, Options::default(), &mut |_| true).is_err(), "a checkpoint knows its scope");
@@ -128,7 +130,8 @@ impl World for Careless {
     type Choice = Step;
     fn choices(&self, out: &mut Vec<Step>) {
         self.0.choices(out);
-        let unmount = volume::TABLE.iter().position(|r| r.from == Volume::Mounted && r.act == "unmount").unwrap();
+        let unmount =
+            volume::TABLE.iter().position(|r| r.from == Volume::Mounted && r.act == "unmount").unwrap();
         for (slot, v) in self.0.state.pods[0].volumes.iter().enumerate() {
             let step = Step::Volume(0, slot as u8, unmount as u8);
             let removed = v.promise == crate::spec::allocation::Promise::Removed;

@@ -258,6 +258,8 @@ fn has_own_cause(pod: &PodState, c: &ContainerState, why: Rule) -> bool {
         | Rule::PodReleased
         | Rule::LifecycleHook
         | Rule::ProbeLifetime
+        | Rule::MirrorNeeded
+        | Rule::MirrorObsolete
         | Rule::Told => false,
     }
 }

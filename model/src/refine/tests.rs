@@ -90,7 +90,10 @@ fn a_volume_in_use_is_not_unmounted_and_one_that_was_let_go_in_the_same_step_is(
     assert!(told(&before, &unmounting, step(FACT)).contains("needs \"unheld\""));
     let ended = but(&unmounting, |p| p.containers[0] = app(0, Life::None));
     assert_eq!(told(&before, &ended, step(FACT)), "");
-    assert!(told(&before, &ended, step(TICK)).contains("went from Running to None"), "nobody said that it ended");
+    assert!(
+        told(&before, &ended, step(TICK)).contains("went from Running to None"),
+        "nobody said that it ended"
+    );
     let mut blind = step(FACT);
     blind.seen.sources = false;
     assert!(told(&before, &ended, blind).contains("needs \"all seen\""), "I1 holds after a restart too");
@@ -130,9 +133,7 @@ fn a_container_is_made_once_in_its_turn_with_its_volumes() {
     let waiting = but(&running(), |p| p.containers[0] = app(0, Life::None));
     let creating = but(&waiting, |p| p.containers[0] = app(0, Life::Creating));
     assert_eq!(told(&waiting, &creating, step(TICK)), "");
-    let with = |change: fn(&mut PodView)| {
-        told(&but(&waiting, change), &but(&creating, change), step(TICK))
-    };
+    let with = |change: fn(&mut PodView)| told(&but(&waiting, change), &but(&creating, change), step(TICK));
     assert!(with(|p| p.volumes[0].life = volume::Volume::Mounting).contains("needs \"volumes ready\""));
     assert!(with(|p| p.life = Pod::Terminating).contains("needs \"active\""));
     assert!(with(|p| p.initialized = false).contains("needs \"in turn\""));
@@ -199,17 +200,21 @@ fn a_pod_ends_in_order() {
     assert!(told(&over, &PodView::default(), step(TICK)).contains("needs \"object gone\""));
     let terminating = but(&running(), |p| p.life = Pod::Terminating);
     let concluded = but(&terminating, |p| p.life = Pod::Terminated);
-    assert!(told(&terminating, &concluded, step(FACT)).contains("needs \"sandboxes down\", \"nothing runs\"")
-        || told(&terminating, &concluded, step(FACT)).contains("\"nothing runs\""));
+    assert!(
+        told(&terminating, &concluded, step(FACT)).contains("needs \"sandboxes down\", \"nothing runs\"")
+            || told(&terminating, &concluded, step(FACT)).contains("\"nothing runs\"")
+    );
     assert!(!told(&concluded, &terminating, step(FACT)).is_empty(), "absorbing");
 }
 
 #[test]
 fn what_timers_did_before_the_fact_is_explained_before_it_and_only_then() {
-    let before = but(&running(), |p| p.volumes.push(Volume {
-        id: VolumeId { name: "w".into(), generation: 0 },
-        ..volume(0, Promise::Kept, volume::Volume::Failed)
-    }));
+    let before = but(&running(), |p| {
+        p.volumes.push(Volume {
+            id: VolumeId { name: "w".into(), generation: 0 },
+            ..volume(0, Promise::Kept, volume::Volume::Failed)
+        })
+    });
     let after = but(&before, |p| {
         p.volumes[1].life = volume::Volume::Mounting;
         p.life = Pod::Terminating;
