@@ -446,7 +446,11 @@ impl State {
             && self.pods.iter().take(shape.pods.len()).enumerate().all(|(p, pod)| match pod.life {
                 Pod::Absent => true,
                 Pod::Terminated => pod.marks & (DELETED | ACKNOWLEDGED) == ACKNOWLEDGED,
-                Pod::Active => pod.marks & DELETED == 0 && pod.is_settled(shape, p),
+                // What does not fit is visibly Deferred (L1).
+                Pod::Active => {
+                    let decided = pod.allocated == pod.desired + 1 || !self.allocates(shape, p);
+                    pod.marks & DELETED == 0 && decided && pod.is_settled(shape, p)
+                }
                 Pod::Waiting | Pod::Terminating | Pod::Releasing => false,
             })
     }
@@ -651,8 +655,7 @@ impl PodSlot {
             Promise::Removed => false,
             Promise::Kept => matches!(v.life, Volume::Pending | Volume::Mounted),
         };
-        self.allocated == self.desired + 1
-            && self.sandbox == Sandbox::Ready
+        self.sandbox == Sandbox::Ready
             && self.containers.iter().enumerate().all(container)
             && self.volumes.iter().all(volume)
     }
