@@ -10,7 +10,7 @@ use nodefold_harness::{Earliest, Record, Scenario, Simulation, Stage, World};
 use nodefold_core::time::{Nanos, Time};
 use nodefold_model::spec::allocation::Promise;
 use nodefold_model::spec::container::Life;
-use nodefold_model::spec::pod::Pod;
+use nodefold_model::spec::pod::{self, Pod};
 use nodefold_model::spec::scope::{State, Step};
 use nodefold_model::spec::shapes::{Shape, shape};
 use proptest::prelude::*;
@@ -72,8 +72,22 @@ impl Specified {
         let mut turn = 0;
         while !self.state.is_settled(self.shape) {
             self.state.steps(self.shape, &mut steps);
-            steps.retain(|s| !matches!(s, Step::Wish(_) | Step::Delete(_) | Step::AgentDies | Step::HostDies));
-            // A look may find that a container that nobody knows of runs, or that it has ended: either will do.
+            // Nobody asks for more, and this node has no reason to refuse the pod.
+            let refuses = |row: &u8| pod::TABLE[usize::from(*row)].act == "refuse";
+            steps.retain(|step| match step {
+                Step::Wish(_) | Step::Delete(_) | Step::AgentDies | Step::HostDies => false,
+                Step::Pod(_, row) => !refuses(row),
+                Step::Allocate(_)
+                | Step::Sandbox(..)
+                | Step::Initialized(_)
+                | Step::Told(_)
+                | Step::Volume(..)
+                | Step::Container(..)
+                | Step::Doom(..)
+                | Step::SourcesListed
+                | Step::MountsSeen
+                | Step::RuntimeSeen => true,
+            });
             assert!(!steps.is_empty(), "the specification has no dead end");
             turn += 1;
             self.state.take(self.shape, steps[turn % steps.len()]);

@@ -514,7 +514,7 @@ impl World {
         let timers_first = self.agent.next_deadline().is_some_and(|due| due <= event.at);
         let commands = self.agent.fold(event.clone(), &mut self.records)?;
         if let Some(node) = self.agent.brain().node() {
-            for unpermitted in self.refinement.step(&event, timers_first, node) {
+            for unpermitted in self.refinement.step(&event, timers_first, &commands, node) {
                 let violation = format!("refinement: {unpermitted}");
                 self.records.push(Record::InvariantBroken { at: event.at, violation });
             }

@@ -2,15 +2,18 @@
 //!
 //! After each fact the pods that it touched are abstracted ([`abstraction`]), and what changed is explained as moves that
 //! rows of the specification's tables permit, in an order in which the needs of each hold ([`moves`]). A change without
-//! such an explanation is a violation, told with both abstract states.
+//! such an explanation is a violation, told with both abstract states. So is a command that no move stands behind, and a
+//! move without its command ([`commands`]).
 
 mod abstraction;
+mod commands;
 mod moves;
 
 pub use abstraction::{Container, PodView, Volume};
 
 use crate::spec::By;
 use crate::spec::pod::Seen;
+use nodefold_core::command::Command;
 use nodefold_core::event::{Event, Fact};
 use nodefold_core::ids::PodUid;
 use nodefold_core::{Node, time::Time};
@@ -153,8 +156,15 @@ impl Refinement {
             .collect();
     }
 
-    /// Judges one step: the fact that was folded, whether timers were due before it, and the node after it.
-    pub fn step(&mut self, event: &Event, timers_first: bool, node: &Node) -> Vec<Unpermitted> {
+    /// Judges one step: the fact that was folded, whether timers were due before it, what was commanded, and the node after
+    /// it.
+    pub fn step(
+        &mut self,
+        event: &Event,
+        timers_first: bool,
+        commands: &[Command],
+        node: &Node,
+    ) -> Vec<Unpermitted> {
         let mut rebooted = false;
         if let Fact::AgentStarted { boot_id } = event.fact {
             rebooted = self.boot_id.is_some_and(|before| before != boot_id);
@@ -175,18 +185,23 @@ impl Refinement {
             images_bypass: !node.config().node.gates.dynamic_containers,
         };
         self.seen = seen;
+        // Where a timer acted before the fact, the fact may have ended what it began.
+        let ended = timers_first && !matches!(event.fact, Fact::Tick);
+        let mut pods: Vec<PodUid> = node.latest_touched().to_vec();
+        pods.extend(commands.iter().map(|command| command.pod).filter(|uid| uid.0 != 0));
+        pods.sort_unstable();
+        pods.dedup();
         let mut found = Vec::new();
-        for uid in node.latest_touched() {
-            let after = node.pod(*uid).map(abstraction::of).unwrap_or_default();
-            let before = self.pods.get(uid);
-            if before == Some(&after) {
-                continue;
-            }
+        for uid in pods {
+            let after = node.pod(uid).map(abstraction::of).unwrap_or_default();
             let nothing = PodView::default();
-            let before = before.unwrap_or(&nothing);
-            if let Err(what) = moves::explain(before, &after, situation) {
+            let before = self.pods.get(&uid).unwrap_or(&nothing);
+            let said: Vec<&Command> = commands.iter().filter(|command| command.pod == uid).collect();
+            let moved = if *before == after { Ok(()) } else { moves::explain(before, &after, situation) };
+            let told = if ended { Ok(()) } else { commands::judge(before, &after, &said) };
+            if let Err(what) = moved.and(told) {
                 found.push(Unpermitted {
-                    pod: *uid,
+                    pod: uid,
                     at: event.at,
                     fact: event.fact.name(),
                     what,
@@ -195,17 +210,12 @@ impl Refinement {
                 });
             }
             if after == nothing {
-                self.pods.remove(uid);
+                self.pods.remove(&uid);
             } else {
-                self.pods.insert(*uid, after);
+                self.pods.insert(uid, after);
             }
         }
         found
-    }
-
-    /// What is known of a pod.
-    pub fn pod(&self, uid: PodUid) -> Option<&PodView> {
-        self.pods.get(&uid)
     }
 }
 

@@ -291,6 +291,7 @@ impl explore::World for Place {
     fn key(&self) -> u128 {
         let mut bytes = Vec::with_capacity(4096);
         self.world().canonical(&mut bytes);
+        self.oracles.memory(&mut bytes);
         bytes.extend([self.told as u8, self.left.agent_crashes, self.left.host_crashes]);
         bytes.extend([self.left.failures, self.left.exits]);
         nodefold_core::codec::hash_bytes(&bytes).0

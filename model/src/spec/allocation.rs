@@ -1,7 +1,7 @@
 //! Allocation: desired state becomes the node's promise as one transaction, and removal is a flag that only it sets.
 
 use super::By::{Allocation, Look};
-use super::{ACTIVE, ALLOCATING, EPHEMERAL, LOOKING, Needs, Row, UNADMITTED, WHOLE, row};
+use super::{ACTIVE, ALLOCATING, EPHEMERAL, LOOKING, Row, UNADMITTED, WHOLE, row};
 
 /// Whether a container name's or volume name's addition is in the allocation.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -36,13 +36,3 @@ pub const TRANSACTION: &[Row<bool>] = &[
     row(false, "allocate", true, Allocation, ACTIVE.and(WHOLE), "KEP-5972 \"if ALL of the changes can be allocated\"; S4"),
     row(true, "allocate anew", true, Allocation, ACTIVE.and(WHOLE), "KEP-5972 \"Allocation will be halted once a pod enters a terminating state\"; S7"),
 ];
-
-impl Promise {
-    /// All states, in order.
-    pub const ALL: [Promise; 3] = [None, Kept, Removed];
-}
-
-/// A row of a promise whose needs hold.
-pub fn permits(from: Promise, to: Promise, situation: Needs) -> bool {
-    TABLE.iter().any(|r| r.from == from && r.to == to && r.needs.hold_in(situation))
-}

@@ -85,8 +85,6 @@ pub const DOOM: &[Row<bool>] =
     &[row(false, "stop", true, Acts, OWN_CAUSE, "S9; KEP-6395 \"Unaffected containers continue running uninterrupted\"")];
 
 impl Life {
-    /// All states, in order.
-    pub const ALL: [Life; 8] = [None, Creating, Created, Starting, Running, Unknown, Lost, Discarding];
     /// It may run, and holds its leases.
     pub const fn may_run(self) -> bool {
         !matches!(self, None)

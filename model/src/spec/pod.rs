@@ -49,8 +49,6 @@ pub const TABLE: &[Row<Pod>] = &[
 ];
 
 impl Pod {
-    /// All states, in order.
-    pub const ALL: [Pod; 6] = [Absent, Waiting, Active, Terminating, Terminated, Releasing];
     /// No container of it runs or will.
     pub const fn has_ended(self) -> bool {
         matches!(self, Terminated | Releasing)

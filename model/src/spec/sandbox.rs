@@ -69,8 +69,6 @@ pub const TABLE: &[Row<Sandbox>] = &[
 ];
 
 impl Sandbox {
-    /// All states, in order.
-    pub const ALL: [Sandbox; 8] = [None, Creating, Ready, Dead, Stopping, Stopped, Removing, Unknown];
     /// Nothing of it runs.
     pub const fn is_down(self) -> bool {
         matches!(self, None | Stopped | Removing)

@@ -68,9 +68,6 @@ pub const TABLE: &[Row<Volume>] = &[
 ];
 
 impl Volume {
-    /// All states, in order.
-    pub const ALL: [Volume; 8] =
-        [Absent, Pending, Mounting, Mounted, Refreshing, Failed, Uncertain, Unmounting];
     /// It can be given to a container, unless it is going.
     pub const fn is_set_up(self) -> bool {
         matches!(self, Mounted | Refreshing)
@@ -78,10 +75,6 @@ impl Volume {
     /// Something of it may be on the host.
     pub const fn may_be_there(self) -> bool {
         !matches!(self, Absent | Pending)
-    }
-    /// An operation on it is in flight: the only one (S12).
-    pub const fn is_busy(self) -> bool {
-        matches!(self, Mounting | Refreshing | Unmounting)
     }
     /// The state that a crash of the agent, or of the host, leaves.
     pub fn after_crash(self, of_host: bool) -> Volume {
