@@ -199,7 +199,7 @@ impl Real {
         let instances = || pod.containers.iter().filter_map(|c| c.instance.as_ref());
         Some(There {
             running: pod.containers.iter().filter(|c| c.is_running()).count(),
-            leases: instances().map(|i| i.mounts.len()).sum(),
+            leases: instances().map(|i| i.leases.len()).sum(),
             volumes: pod.volumes.iter().filter(|v| v.is_ready()).count(),
         })
     }

@@ -11,14 +11,11 @@ use crate::publish::mirror::{FullName, MirrorState};
 use crate::state::container::crash_backoff;
 use crate::state::{
     ContainerState, HookState, InProgress, InstancePhase, Lifecycle, Pending, PodState, Publication, Retry,
-    Sandbox, SandboxPhase, Stop, Surplus, Termination, VolumePhase, VolumeState,
+    Sandbox, SandboxPhase, Shown, Stop, Surplus, Termination, VolumePhase, VolumeState,
 };
 use crate::time::{Nanos, Time};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
-
-/// A status was sent, it is the one of now, and to which mirror pod.
-type SentTo = (bool, bool, Option<PodUid>);
 
 /// What is relative in a state: the moment, the epoch, and the names of operations.
 struct Lens<'a> {
@@ -98,7 +95,7 @@ impl Lens<'_> {
     }
 
     fn retry(&self, retry: &Retry) -> (u32, Nanos) {
-        (retry.failures, retry.until.map(|at| self.ahead(at)).unwrap_or_default())
+        (retry.failures(), retry.until().map(|at| self.ahead(at)).unwrap_or_default())
     }
 
     fn look(&self, look: &Look) -> (Option<OpId>, bool, (u32, Nanos)) {
@@ -121,7 +118,7 @@ impl Lens<'_> {
 
     /// Pods that want allocation, longest waiting first.
     fn waiting_order(&self) -> Vec<PodUid> {
-        self.by(|pod| pod.pending.as_ref().map(|pending| pending.since.0))
+        self.by(|pod| pod.pending.as_deref().map(|pending| pending.since.0))
     }
 
     fn by(&self, number: impl Fn(&PodState) -> Option<u64>) -> Vec<PodUid> {
@@ -172,6 +169,7 @@ impl Lens<'_> {
             releasing,
             release_retry,
             charge: _,
+            charge_stale: _,
             wake,
         } = state;
         let epoch = self.node.state.epoch;
@@ -199,12 +197,8 @@ impl Lens<'_> {
             desired(pod),
             again.as_ref().map(|pod| desired(pod)),
             allocated.as_ref().map(|a| (a.spec.digest(), a.generation)),
-            pending
-                .as_ref()
-                .map(|Pending { kind, message, generation, since: _ }| (*kind, message.clone(), *generation)),
-            in_progress
-                .as_ref()
-                .map(|InProgress { generation, error, since: _ }| (*generation, error.is_some())),
+            pending.as_deref().map(|Pending { kind, message, generation, since: _ }| (*kind, message.clone(), *generation)),
+            in_progress.as_deref().map(|InProgress { generation, error, since: _ }| (*generation, error.is_some())),
         );
         let life = (
             (*born == epoch, *applied_in == epoch, *object_gone),
@@ -213,7 +207,7 @@ impl Lens<'_> {
             (*incarnation_floor, *generation_floor, *content_changed, restarting_all, gates_met),
         );
         let cgroup =
-            (cgroup, cgroup_resizing.as_ref().map(|(op, to)| (self.op(*op), to)), self.retry(cgroup_retry));
+            (cgroup, cgroup_resizing.as_deref().map(|(op, to)| (self.op(*op), to)), self.retry(cgroup_retry));
         let calls = (
             (self.ops(*observing), self.retry(observe_retry), newer_than_look),
             self.publication(publication),
@@ -223,11 +217,15 @@ impl Lens<'_> {
         codec::hash(&(wish, life, containers, volumes, surplus, cgroup, calls))
     }
 
-    /// What a status says follows from the rest; that the API has the newest one does not.
-    fn publication(&self, publication: &Publication) -> (SentTo, Option<OpId>, bool, (u32, Nanos)) {
-        let Publication { current, sent, writing, mirror, terminal_acknowledged, retry } = publication;
-        let to = (sent.is_some(), current == sent, *mirror);
-        (to, self.ops(*writing), *terminal_acknowledged, self.retry(retry))
+    /// What a status says follows from the rest; that the API has the newest one, and what it shows of ends, does not.
+    fn publication(&self, publication: &Publication) -> Digest {
+        let Publication { current, stale, sent, writing, mirror, terminal_acknowledged, retry } = publication;
+        let shown = current.as_ref().map(|shown| {
+            let Shown { digest, is_terminal, ip: _, conditions: _, ends, pull_errors } = shown;
+            (Some(*digest) == *sent, *is_terminal, ends, pull_errors)
+        });
+        let told = (*stale, sent.is_some(), *mirror, *terminal_acknowledged);
+        codec::hash(&(shown, told, self.ops(*writing), self.retry(retry)))
     }
 
     fn sandbox(&self, sandbox: &Sandbox) -> (u32, u8, Option<OpId>, bool) {
@@ -318,11 +316,11 @@ impl Lens<'_> {
             dead.iter().map(|d| (d.attempt, d.sandbox, self.ops(d.removing), self.retry(&d.retry))).collect();
         let who = (name, *incarnation, *kind, spec, removed.is_some(), *next_attempt);
         let start = (
-            pulling.as_ref().map(|(op, image)| (self.op(*op), image)),
+            pulling.as_deref().map(|(op, image)| (self.op(*op), image)),
             image_id.is_some(),
             self.retry(pull_retry),
             self.retry(start_retry),
-            start_failure.as_ref().map(|(reason, _)| reason),
+            start_failure.as_deref().map(|(reason, _)| reason),
         );
         let ends = (last, previous.is_some(), *end_shown, dead, *restarts, *crashes, *backoff_told);
         let told = (*completed_in, *ever_started, *usage);
@@ -334,7 +332,7 @@ impl Lens<'_> {
             attempt,
             phase,
             spec,
-            mounts,
+            leases,
             image_id: _,
             sandbox,
             started_at,
@@ -357,10 +355,10 @@ impl Lens<'_> {
         // How long it has run counts only up to where it resets the back-off.
         let reset = self.node.state.config.timing.crash_backoff_reset;
         let ran = started_at.map(|at| self.now.since(at) >= reset);
-        let made = (*attempt, phase.0, self.ops(phase.1), spec, &**mounts, *sandbox, ran);
+        let made = (*attempt, phase.0, self.ops(phase.1), spec, &**leases, *sandbox, ran);
         let resize =
-            (resources, resizing.as_ref().map(|(op, to)| (self.op(*op), to)), self.retry(resize_retry));
-        let stop = stop.as_ref().map(|Stop { why, deadline, pre_stop, sent, kill, retry }| {
+            (resources, resizing.as_deref().map(|(op, to)| (self.op(*op), to)), self.retry(resize_retry));
+        let stop = stop.as_deref().map(|Stop { why, deadline, pre_stop, sent, kill, retry }| {
             let sent = sent.map(|(op, at)| (self.ops(op), self.ahead(at)));
             (*why, self.ahead(*deadline), self.hook(*pre_stop), sent, self.ops(*kill), self.retry(retry))
         });

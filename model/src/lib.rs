@@ -19,6 +19,7 @@
 //! assert_eq!((violation.invariant, &violation.evidence), (Invariant::S1, &vec![0, 1]));
 //! ```
 
+mod dynamic_rules;
 pub mod explore;
 mod invariant;
 mod liveness;
@@ -27,6 +28,7 @@ pub mod refine;
 pub mod spec;
 mod world_view;
 
+pub use dynamic_rules::{Broken, Change, DynamicRules};
 pub use invariant::{Invariant, Violation};
-pub use liveness::{COMMANDS_PER_MINUTE, liveness};
+pub use liveness::COMMANDS_PER_MINUTE;
 pub use oracles::Oracles;

@@ -5,7 +5,7 @@ use crate::spec::allocation::Promise;
 use crate::spec::container::Life;
 use crate::spec::pod::Pod;
 use crate::spec::sandbox::Sandbox;
-use nodefold_core::command::{MountedVolume, Rule};
+use nodefold_core::command::Rule;
 use nodefold_core::ids::{Name, VolumeId};
 use nodefold_core::node::Digest;
 use nodefold_core::spec::{RestartPolicy, VolumeMount};
@@ -66,7 +66,7 @@ pub struct Container {
     /// It never ran to an end that is final for it.
     pub may_run: bool,
     /// The volumes that its life holds.
-    pub leases: Option<Arc<[MountedVolume]>>,
+    pub leases: Option<Arc<[VolumeId]>>,
     /// The volumes that it is allocated to mount.
     pub mounts: Mounts,
 }
@@ -208,7 +208,7 @@ fn container(pod: &PodState, c: &ContainerState) -> Container {
         doomed: stop.is_some(),
         own_cause: stop.is_some_and(|s| has_own_cause(pod, c, s.why)),
         may_run: may_run(pod, c),
-        leases: instance.map(|i| i.mounts.clone()),
+        leases: instance.map(|i| i.leases.clone()),
         mounts: Mounts::of(c.spec.clone()),
     }
 }
@@ -217,11 +217,11 @@ fn container(pod: &PodState, c: &ContainerState) -> Container {
 fn has_own_cause(pod: &PodState, c: &ContainerState, why: Rule) -> bool {
     let Some(instance) = &c.instance else { return false };
     let meant = |mount: &VolumeMount| {
-        pod.volume(&mount.name).is_some_and(|v| {
-            v.is_ready() && instance.mounts.iter().any(|m| m.volume == v.id && m.mount == *mount)
-        })
+        let life = pod.volume(&mount.name).filter(|v| v.is_ready());
+        life.is_some_and(|v| instance.leases.contains(&v.id)) && instance.spec.mounts.contains(mount)
     };
-    let same_mounts = c.spec.mounts.len() == instance.mounts.len() && c.spec.mounts.iter().all(meant);
+    let same_mounts =
+        c.spec.mounts.len() == instance.spec.mounts.len() && c.spec.mounts.iter().all(|mount| meant(mount));
     match why {
         Rule::ContainerRemoved => c.removed.is_some(),
         Rule::PodTerminating => matches!(pod.lifecycle, Lifecycle::Terminating(_) | Lifecycle::Terminated),
@@ -329,7 +329,7 @@ impl fmt::Display for PodView {
                 write!(f, " life {} {:?}{}", c.attempt, c.life, if c.doomed { " doomed" } else { "" })?;
             }
             for lease in c.leases.iter().flat_map(|leases| leases.iter()) {
-                write!(f, " holds {}", lease.volume)?;
+                write!(f, " holds {lease}")?;
             }
         }
         for v in &self.volumes {

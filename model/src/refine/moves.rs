@@ -383,7 +383,7 @@ impl<'a> Work<'a> {
         let admitted = matches!(pod.life, Pod::Active | Pod::Terminating);
         let other = |v: &Volume| v.id.name == volume.id.name && v.id != volume.id && v.life.may_be_there();
         let runs = |c: &Container| c.life.may_run();
-        let holds = |c: &Container| c.leases.iter().flat_map(|l| l.iter()).any(|l| l.volume == volume.id);
+        let holds = |c: &Container| c.leases.iter().flat_map(|l| l.iter()).any(|l| *l == volume.id);
         let unknown = pod.surplus || pod.allocated.is_none() && pod.containers.iter().any(runs);
         KEPT.when(kept)
             .and(GOING.when(!kept && admitted || pod.life.has_ended()))

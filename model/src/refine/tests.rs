@@ -8,7 +8,6 @@ use crate::spec::container::Life;
 use crate::spec::pod::Pod;
 use crate::spec::sandbox::Sandbox;
 use crate::spec::volume;
-use nodefold_core::command::MountedVolume;
 use nodefold_core::ids::VolumeId;
 use nodefold_core::node::Digest;
 use nodefold_core::spec::{Container as Definition, VolumeMount};
@@ -32,7 +31,7 @@ fn app(incarnation: u32, life: Life) -> Container {
     let mut definition = Definition::unknown("app".into());
     definition.mounts = vec![mount()];
     let definition = Shared::new(Arc::new(definition));
-    let lease = MountedVolume { volume: VolumeId { name: "v".into(), generation: 0 }, mount: mount() };
+    let lease = VolumeId { name: "v".into(), generation: 0 };
     Container {
         name: "app".into(),
         incarnation,
