@@ -1,13 +1,13 @@
 //! The specification and the production core side by side: the same wishes, deletions and crashes, at random; the one runs
 //! by its tables, the other in its world; whenever both have settled they must agree on what is there.
 
+use nodefold_core::time::{Nanos, Time};
 use nodefold_harness::act::{Acted, act};
 use nodefold_harness::brain::production;
 use nodefold_harness::log::InMemory;
 use nodefold_harness::run::node_config_of;
 use nodefold_harness::scenario::{NodeSpec, Verb};
 use nodefold_harness::{Earliest, Record, Scenario, Simulation, Stage, World};
-use nodefold_core::time::{Nanos, Time};
 use nodefold_model::spec::allocation::Promise;
 use nodefold_model::spec::container::Life;
 use nodefold_model::spec::pod::{self, Pod};
@@ -216,8 +216,12 @@ impl StateMachineTest for Real {
         let config = node_config_of(&node);
         let mut world = World::new(&config, production(config.clone()), &node, Box::<InMemory>::default());
         world.server_mut().refuse_names_in_flight(false);
-        let mut real =
-            Real { stage: Simulation { world, chooser: Box::new(Earliest) }, verbs, wishes: Vec::new(), wished: 0 };
+        let mut real = Real {
+            stage: Simulation { world, chooser: Box::new(Earliest) },
+            verbs,
+            wishes: Vec::new(),
+            wished: 0,
+        };
         let create = real.verbs[0].clone();
         assert!(real.act(&create), "the pod is created");
         real

@@ -18,7 +18,10 @@ fn what_semantics_md_shows_is_what_the_tables_say() {
         std::fs::write(&file, fresh).expect("SEMANTICS.md can be written");
         return;
     }
-    assert!(text[begins..ends] == *wanted, "SEMANTICS.md is not current: NODEFOLD_BLESS=1 cargo test --test specification");
+    assert!(
+        text[begins..ends] == *wanted,
+        "SEMANTICS.md is not current: NODEFOLD_BLESS=1 cargo test --test specification"
+    );
 }
 
 #[test]

@@ -197,8 +197,12 @@ impl Lens<'_> {
             desired(pod),
             again.as_ref().map(|pod| desired(pod)),
             allocated.as_ref().map(|a| (a.spec.digest(), a.generation)),
-            pending.as_deref().map(|Pending { kind, message, generation, since: _ }| (*kind, message.clone(), *generation)),
-            in_progress.as_deref().map(|InProgress { generation, error, since: _ }| (*generation, error.is_some())),
+            pending
+                .as_deref()
+                .map(|Pending { kind, message, generation, since: _ }| (*kind, message.clone(), *generation)),
+            in_progress
+                .as_deref()
+                .map(|InProgress { generation, error, since: _ }| (*generation, error.is_some())),
         );
         let life = (
             (*born == epoch, *applied_in == epoch, *object_gone),

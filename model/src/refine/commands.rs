@@ -33,7 +33,9 @@ fn backed(after: &PodView, command: &Command) -> Result<(), String> {
     };
     let sandbox = |attempt: u32, wanted: Sandbox| {
         let has = after.sandboxes.iter().find(|(a, _)| *a == attempt).map_or(Sandbox::None, |(_, s)| *s);
-        right(has == wanted, || format!("{verb} of sandbox {attempt} is commanded, and the node has it {has:?}"))
+        right(has == wanted, || {
+            format!("{verb} of sandbox {attempt} is commanded, and the node has it {has:?}")
+        })
     };
     match &command.action {
         Action::MountVolume { volume: id, .. } => volume(id, Volume::Mounting),
@@ -46,7 +48,10 @@ fn backed(after: &PodView, command: &Command) -> Result<(), String> {
         Action::KillContainer { container: id } => container(id, |c| c.doomed),
         Action::RemoveContainer { container: id } => {
             let lives = |c: &&Container| {
-                c.name == id.name && c.incarnation == id.incarnation && c.attempt == id.attempt && c.life.may_run()
+                c.name == id.name
+                    && c.incarnation == id.incarnation
+                    && c.attempt == id.attempt
+                    && c.life.may_run()
             };
             match after.containers.iter().find(lives) {
                 Some(_) => container(id, |c| c.life == Life::Discarding),
@@ -82,7 +87,9 @@ fn said(before: &PodView, after: &PodView, commands: &[&Command]) -> Result<(), 
             Volume::Mounting => "mount",
             Volume::Unmounting => "unmount",
             Volume::Refreshing => "refresh",
-            Volume::Absent | Volume::Pending | Volume::Mounted | Volume::Failed | Volume::Uncertain => continue,
+            Volume::Absent | Volume::Pending | Volume::Mounted | Volume::Failed | Volume::Uncertain => {
+                continue;
+            }
         };
         let began = before.volumes.iter().find(|v| v.id == volume.id).is_none_or(|v| v.life != volume.life);
         let commanded = |c: &&Command| c.action.verb() == verb && c.action.volume() == Some(&volume.id);
@@ -101,7 +108,9 @@ fn said(before: &PodView, after: &PodView, commands: &[&Command]) -> Result<(), 
         let was = before.containers.iter().find(same);
         let began = was.is_none_or(|c| c.life != container.life || c.attempt != container.attempt);
         let is = |id: &ContainerId| {
-            id.name == container.name && id.incarnation == container.incarnation && id.attempt == container.attempt
+            id.name == container.name
+                && id.incarnation == container.incarnation
+                && id.attempt == container.attempt
         };
         let commanded = |c: &&Command| c.action.verb() == verb && c.action.container().is_some_and(is);
         right(!began || commands.iter().any(|c| commanded(c)), || {
