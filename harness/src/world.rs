@@ -101,8 +101,8 @@ pub struct World {
     /// What takes up how many bytes on the host, as far as the story said.
     usage: BTreeMap<(PodUid, Used), u64>,
     agent: Agent,
-    /// What the node's steps are compared with the specification by.
-    refinement: Refinement,
+    /// What the node's steps are compared with the specification by, where they are.
+    refinement: Option<Refinement>,
     node_name: Name,
     /// What the agent was told last of the node's own facts.
     told: NodeFacts,
@@ -137,7 +137,7 @@ impl World {
             faults: Faults::default(),
             usage: BTreeMap::new(),
             agent: Agent::new(brain, log),
-            refinement: Refinement::default(),
+            refinement: Some(Refinement::default()),
             node_name: config.node_name.clone(),
             told: config.node.clone(),
             facts: spec.facts.clone(),
@@ -304,6 +304,11 @@ impl World {
         running
             .filter_map(|((pod, id), _)| Some((self.server.name(*pod)?.clone(), id.name.to_string())))
             .collect()
+    }
+
+    /// From the beginning the node's steps are compared with the specification; or not.
+    pub fn set_refined(&mut self, refined: bool) {
+        self.refinement = refined.then(Refinement::default);
     }
 
     /// From now on operations end when somebody picks them, at once or after any others, and none takes time: what an
@@ -517,8 +522,8 @@ impl World {
     fn fold(&mut self, event: Event) -> Result<Vec<Command>, WorldError> {
         let timers_first = self.agent.next_deadline().is_some_and(|due| due <= event.at);
         let commands = self.agent.fold(event.clone(), &mut self.records)?;
-        if let Some(node) = self.agent.brain().node() {
-            for unpermitted in self.refinement.step(&event, timers_first, &commands, node) {
+        if let (Some(node), Some(refinement)) = (self.agent.brain().node(), &mut self.refinement) {
+            for unpermitted in refinement.step(&event, timers_first, &commands, node) {
                 let violation = format!("refinement: {unpermitted}");
                 self.records.push(Record::InvariantBroken { at: event.at, violation });
             }

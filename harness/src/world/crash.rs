@@ -81,9 +81,9 @@ impl World {
                 self.broken("D1", what);
             }
         }
-        if let Some(node) = self.agent.brain().node() {
+        if let (Some(node), Some(refinement)) = (self.agent.brain().node(), &mut self.refinement) {
             // What the crash lost is no step of the node's.
-            self.refinement.resync(node);
+            refinement.resync(node);
         }
         self.tell(started)?;
         if self.facts != self.told {
