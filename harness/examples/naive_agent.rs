@@ -10,7 +10,8 @@ use nodefold_core::event::{Event, Exit, Fact};
 use nodefold_core::ids::{ContainerId, EventSeq, Name, OpId, PodUid, VolumeId};
 use nodefold_core::spec::{Container, Pod, RestartPolicy};
 use nodefold_core::status::{
-    Condition, ConditionKind, ContainerState, ContainerStatus, HostPhase, PodPhase, PodStatus, Terminated, VolumeStatus,
+    Condition, ConditionKind, ContainerState, ContainerStatus, HostPhase, PodPhase, PodStatus, Terminated,
+    VolumeStatus,
 };
 use nodefold_core::time::Time;
 use nodefold_core::{Commands, Digest, codec};
@@ -73,7 +74,8 @@ impl Naive {
         };
         if let Some(deletion) = pod.deletion {
             for container in all(pod) {
-                let action = Action::StopContainer { container: self.id(uid, &container.name), grace: deletion.grace };
+                let action =
+                    Action::StopContainer { container: self.id(uid, &container.name), grace: deletion.grace };
                 self.give(uid, Rule::PodTerminating, action, out);
             }
             return self.unmount(uid, |_| true, Rule::PodVolumesReleased, out);
@@ -82,7 +84,9 @@ impl Naive {
             let (container, grace) = (self.id(uid, &gone.name), pod.spec.termination_grace);
             self.give(uid, Rule::ContainerRemoved, Action::StopContainer { container, grace }, out);
         }
-        for name in former.spec.volumes.iter().map(|v| v.name.clone()).filter(|n| pod.spec.volume(n).is_none()) {
+        for name in
+            former.spec.volumes.iter().map(|v| v.name.clone()).filter(|n| pod.spec.volume(n).is_none())
+        {
             let volume = VolumeId { name, generation: 0 };
             self.give(uid, Rule::VolumeRemoved, Action::UnmountVolume { volume, spec: None }, out);
         }
@@ -93,7 +97,8 @@ impl Naive {
 
     fn unmount(&mut self, uid: PodUid, which: impl Fn(&str) -> bool, rule: Rule, out: &mut Commands) {
         let Some(known) = self.pods.get(&uid) else { return };
-        let names: Vec<Name> = known.pod.spec.volumes.iter().map(|v| v.name.clone()).filter(|n| which(n)).collect();
+        let names: Vec<Name> =
+            known.pod.spec.volumes.iter().map(|v| v.name.clone()).filter(|n| which(n)).collect();
         for name in names {
             let volume = VolumeId { name, generation: 0 };
             self.give(uid, rule, Action::UnmountVolume { volume, spec: None }, out);
@@ -120,9 +125,12 @@ impl Naive {
 
     fn exited(&mut self, uid: PodUid, container: &ContainerId, exit: &Exit, out: &mut Commands) {
         let Some(known) = self.pods.get_mut(&uid) else { return };
+        let pod = known.pod.clone();
         let Some(instance) = known.containers.get_mut(&container.name) else { return };
         instance.exit = Some(exit.clone());
-        let pod = known.pod.clone();
+        if pod.deletion.is_none() && pod.spec.restart_policy != RestartPolicy::Never {
+            instance.attempt += 1;
+        }
         let over = known.containers.values().all(|instance| instance.exit.is_some());
         if pod.deletion.is_some() {
             if over {
@@ -130,7 +138,6 @@ impl Naive {
                 self.give(uid, Rule::PodReleased, Action::ReleasePod, out);
             }
         } else if pod.spec.restart_policy != RestartPolicy::Never {
-            instance.attempt += 1;
             let spec = all(&pod).find(|c| c.name == container.name).cloned();
             if let Some(spec) = spec {
                 self.create(uid, &spec, out);
@@ -156,7 +163,8 @@ fn all(pod: &Pod) -> impl Iterator<Item = &Arc<Container>> {
 fn status(known: &Known, now: Time) -> PodStatus {
     let row = |spec: &Arc<Container>| {
         let instance = known.containers.get(&spec.name);
-        let id = instance.map(|i| ContainerId { name: spec.name.clone(), incarnation: 0, attempt: i.attempt });
+        let id =
+            instance.map(|i| ContainerId { name: spec.name.clone(), incarnation: 0, attempt: i.attempt });
         let state = match instance {
             Some(Instance { exit: Some(exit), .. }) => ContainerState::Terminated(Terminated {
                 id: id.clone(),
@@ -167,8 +175,12 @@ fn status(known: &Known, now: Time) -> PodStatus {
                 started_at: exit.started_at,
                 finished_at: Some(exit.finished_at),
             }),
-            Some(Instance { since: Some(started_at), .. }) => ContainerState::Running { started_at: *started_at },
-            Some(_) | None => ContainerState::Waiting { reason: "ContainerCreating".into(), message: "".into() },
+            Some(Instance { since: Some(started_at), .. }) => {
+                ContainerState::Running { started_at: *started_at }
+            }
+            Some(_) | None => {
+                ContainerState::Waiting { reason: "ContainerCreating".into(), message: "".into() }
+            }
         };
         let runs = matches!(state, ContainerState::Running { .. });
         ContainerStatus {
@@ -183,11 +195,13 @@ fn status(known: &Known, now: Time) -> PodStatus {
             image_id: "".into(),
             allocated_resources: spec.resources.requests.clone(),
             resources: spec.resources.clone(),
-            mounts: spec.mounts.clone(),
+            mounts: spec.mounts.clone().into(),
         }
     };
-    let running = known.containers.values().any(|instance| instance.since.is_some() && instance.exit.is_none());
-    let over = !known.containers.is_empty() && known.containers.values().all(|instance| instance.exit.is_some());
+    let running =
+        known.containers.values().any(|instance| instance.since.is_some() && instance.exit.is_none());
+    let over =
+        !known.containers.is_empty() && known.containers.values().all(|instance| instance.exit.is_some());
     let phase = match (running, over) {
         (true, _) => PodPhase::Running,
         (false, true) => PodPhase::Succeeded,

@@ -93,7 +93,10 @@ fn every_saboteur_is_caught_by_the_invariant_that_it_breaks() {
     let stories = stories();
     let mut escaped = Vec::new();
     let told: Vec<&'static Saboteur> = Saboteur::all().filter(|s| !s.story.is_empty()).collect();
-    assert!(told.len() + 1 >= Saboteur::all().count(), "a saboteur has a story, but for what only faults bring out");
+    assert!(
+        told.len() + 1 >= Saboteur::all().count(),
+        "a saboteur has a story, but for what only faults bring out"
+    );
     for saboteur in told {
         let told = stories.get(saboteur.story).map(|story| broken(story, Some(saboteur)));
         match told {

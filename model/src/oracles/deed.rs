@@ -34,7 +34,9 @@ impl Deed<'_> {
         match action {
             Action::MountVolume { volume, .. } => Deed::Mounts(volume),
             Action::CreateSandbox { attempt, pod, .. } => Deed::MakesSandbox { attempt: *attempt, pod },
-            Action::CreateContainer { container, spec, mounts, .. } => Deed::Creates { container, spec, mounts },
+            Action::CreateContainer { container, spec, mounts, .. } => {
+                Deed::Creates { container, spec, mounts }
+            }
             Action::StartContainer { container } => Deed::Starts(container),
             Action::StopContainer { container, grace } => Deed::Stops { container, grace: *grace },
             Action::KillContainer { container } => Deed::Kills(container),

@@ -34,7 +34,12 @@ pub(super) fn judge(world: &WorldView, record: &Record<'_>, command: &Command, o
             }
             out.extend(uninitialized(pod, record, command, view));
         }
-        Deed::Mounts(_) | Deed::MakesSandbox { .. } | Deed::Stops { .. } | Deed::Kills(_) | Deed::Tells(_) | Deed::Else => {}
+        Deed::Mounts(_)
+        | Deed::MakesSandbox { .. }
+        | Deed::Stops { .. }
+        | Deed::Kills(_)
+        | Deed::Tells(_)
+        | Deed::Else => {}
     }
 }
 

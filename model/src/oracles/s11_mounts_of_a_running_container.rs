@@ -22,9 +22,7 @@ pub(super) fn judge(world: &WorldView, record: &Record<'_>, command: &Command, o
         Deed::Creates { container, spec, mounts } => {
             out.extend(remounted_without_leave(pod, record, command, container, spec, mounts));
         }
-        Deed::Tells(status) => {
-            out.extend(shown_to_have_changed(pod, record, command, status))
-        }
+        Deed::Tells(status) => out.extend(shown_to_have_changed(pod, record, command, status)),
         Deed::Mounts(_) | Deed::MakesSandbox { .. } | Deed::Starts(_) | Deed::Else => {}
     }
 }

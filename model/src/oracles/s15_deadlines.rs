@@ -22,10 +22,13 @@ pub(super) fn judge(world: &WorldView, record: &Record<'_>, command: &Command, o
             out.extend(moved_later(world, pod, record, command, container, grace));
             out.extend(sidecar_before_main(pod, record, command, container));
         }
-        Deed::Kills(container) => {
-            out.extend(sidecar_before_main(pod, record, command, container))
-        }
-        Deed::Mounts(_) | Deed::MakesSandbox { .. } | Deed::Creates { .. } | Deed::Starts(_) | Deed::Tells(_) | Deed::Else => {}
+        Deed::Kills(container) => out.extend(sidecar_before_main(pod, record, command, container)),
+        Deed::Mounts(_)
+        | Deed::MakesSandbox { .. }
+        | Deed::Creates { .. }
+        | Deed::Starts(_)
+        | Deed::Tells(_)
+        | Deed::Else => {}
     }
 }
 
