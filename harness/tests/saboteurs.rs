@@ -115,6 +115,7 @@ fn every_saboteur_is_caught_by_the_invariant_that_it_breaks() {
 fn the_specification_alone_catches_saboteurs_of_allocation_identity_removal_and_restart() {
     let stories = stories();
     let caught: BTreeSet<&str> = Saboteur::all()
+        .filter(|saboteur| !saboteur.story.is_empty())
         .filter(|saboteur| {
             let story = &stories[saboteur.story];
             let driven = Driven { refined: true, ..saboteur.driven() };
