@@ -1,4 +1,4 @@
-//! `nodefold`: plays scenarios on a simulated node, and folds what a node's journal recorded again, to show what
+//! `nodefold`: plays scenarios on a simulated node or a real one, is a node's agent, and folds what a node's journal recorded again, to show what
 //! happened, why, and in which state everything was at any moment.
 //!
 //! ```text
@@ -47,6 +47,12 @@ fn main() -> ExitCode {
     let mut out = Out::new();
     let done = match &cli.command {
         args::Command::Run(args) => run::run(args, &mut out),
+        args::Command::Agent(args) => linux::agent::agent(args, &mut out),
+        args::Command::Ps(args) => linux::look::ps(args, &mut out),
+        args::Command::Logs(args) => linux::look::logs(args, &mut out),
+        args::Command::Exec(args) => linux::look::exec(args, &mut out),
+        args::Command::Cleanup(args) => linux::look::cleanup(args, &mut out),
+        args::Command::Doctor(args) => linux::look::doctor(args, &mut out),
         args::Command::Replay(args) => replay::replay(args, &mut out),
         args::Command::Log(args) => log::log(args, &mut out),
         args::Command::Snapshot(args) => snapshot::snapshot(args, &mut out),

@@ -108,14 +108,11 @@ fn refuse_unbuilt(pod: &Value, seccomp: &Value) -> Result<(), Fault> {
 }
 
 fn number(value: &Value, what: &str) -> Result<Option<u32>, Fault> {
-    match value {
-        Value::Null => Ok(None),
-        given => given
-            .as_u64()
-            .and_then(|number| u32::try_from(number).ok())
-            .map(Some)
-            .ok_or_else(|| config_error(format!("{what}: {given} is no id"))),
+    if value.is_null() {
+        return Ok(None);
     }
+    let number = value.as_u64().and_then(|number| u32::try_from(number).ok());
+    number.map(Some).ok_or_else(|| config_error(format!("{what}: {value} is no id")))
 }
 
 /// The environment in order: the image's, the host name, `envFrom`, `env`; a later one of a name replaces an earlier one.

@@ -115,7 +115,7 @@ pub fn oom_score_adj(qos: nodefold_core::resources::QosClass, memory_request: u6
         QosClass::Guaranteed => -997,
         QosClass::BestEffort => 1000,
         QosClass::Burstable => {
-            let share = if node_memory == 0 { 0 } else { memory_request.saturating_mul(1000) / node_memory };
+            let share = memory_request.saturating_mul(1000).checked_div(node_memory).unwrap_or(0);
             let score = 1000_i64.saturating_sub(i64::try_from(share).unwrap_or(1000));
             // Never as hard to kill as a Guaranteed one, never as easy as a BestEffort one.
             score.clamp(3, 999) as i32

@@ -183,7 +183,7 @@ fn teardown_touches_nothing_outside_whatever_a_container_planted() {
         symlink(outside.join("dir"), dir.join("d/inner")).unwrap();
         host::mkfifo(&dir.join("fifo"));
         drop(std::os::unix::net::UnixListener::bind(dir.join("s")).unwrap());
-        fs::set_permissions(dir.join("d"), fs::Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(dir.join("d"), fs::Permissions::from_mode(0o0)).unwrap();
         host.volumes.observe().unwrap();
         host.tear_down(&pod, name).unwrap();
     }

@@ -1,5 +1,7 @@
-//! Scenarios on this host: the same files, the same expectations, real mounts and processes.
+//! This host: scenarios on it with the same files and expectations, an agent for it, and looks at what it runs.
 
+pub mod agent;
+pub mod look;
 mod stage;
 
 use crate::args;
@@ -17,10 +19,8 @@ pub fn run(
     log: Option<Box<dyn FactLog>>,
     observer: &mut dyn Observer,
 ) -> Result<Outcome> {
-    let refused: Vec<String> = scenario
-        .simulation_only()
-        .map(|step| format!("line {}: {}", step.line, step.title))
-        .collect();
+    let refused: Vec<String> =
+        scenario.simulation_only().map(|step| format!("line {}: {}", step.line, step.title)).collect();
     if !refused.is_empty() || scenario.node.images.is_some() {
         let what = match refused.as_slice() {
             [] => "the node's list of images".to_owned(),

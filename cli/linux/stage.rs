@@ -80,7 +80,12 @@ fn host(error: impl std::fmt::Display) -> WorldError {
 
 impl LinuxStage {
     /// A stage on which the agent is up.
-    pub fn open(scenario: &Scenario, config: Config, ground: Ground, log: Box<dyn FactLog>) -> Result<LinuxStage, WorldError> {
+    pub fn open(
+        scenario: &Scenario,
+        config: Config,
+        ground: Ground,
+        log: Box<dyn FactLog>,
+    ) -> Result<LinuxStage, WorldError> {
         let server = Server::new(config.node_name.clone(), config.node.gates);
         let facts = scenario.node.facts.clone();
         let node = Node::new(config.clone());
@@ -176,7 +181,8 @@ impl LinuxStage {
             self.records.push(Record::Fact { seq, event });
             let told = transitions.into_iter().map(|transition| Record::Transition { at, transition });
             self.records.extend(told);
-            self.records.extend(commands.iter().map(|command| Record::Command { at, command: command.clone() }));
+            self.records
+                .extend(commands.iter().map(|command| Record::Command { at, command: command.clone() }));
             for command in commands {
                 self.execute(command)?;
             }

@@ -57,7 +57,7 @@ pub fn become_container(inherited: Inherited<'_>) -> i32 {
     let done = done.and_then(|()| {
         status.write_all(&[PARKED]).attempt(|| "tell that it is parked")?;
         wait_for(go, "the start")?;
-        execute(plan)
+        execute(plan, false)
     });
     if let Err(fault) = done {
         let mut text = vec![FAILED];
@@ -271,11 +271,17 @@ fn working_directory(plan: &ContainerPlan, root: &OwnedFd) -> Result<(), Fault> 
     make_place(root, &plan.cwd, true).map(drop).attempt(|| format!("make the working directory {}", plan.cwd))
 }
 
-/// Gives up what it may not keep, and becomes the program.
-fn execute(plan: &ContainerPlan) -> Result<(), Fault> {
+/// Gives up what it may not keep, and becomes the program. Returns only if that fails. A second process in a container is
+/// killed with whoever started it.
+pub fn execute(plan: &ContainerPlan, dies_with_parent: bool) -> Result<(), Fault> {
     rustix::process::chdir(plan.cwd.as_str())
         .attempt(|| format!("enter the working directory {}", plan.cwd))?;
     confine(plan)?;
+    if dies_with_parent {
+        // After the change of user, which clears it.
+        let signal = Some(rustix::process::Signal::KILL);
+        rustix::process::set_parent_process_death_signal(signal).attempt(|| "tie it to its parent")?;
+    }
     let Some((name, arguments)) = plan.args.split_first() else {
         return Err(Fault::refused(
             "no command specified: neither the container nor its image says what to run",

@@ -2,12 +2,14 @@
 //! and how it finds again what an earlier agent left. What decides is elsewhere.
 
 mod containers;
+mod errands;
 mod link;
 mod observe;
 mod sandboxes;
 mod watch;
 
 pub use containers::NewContainer;
+pub use errands::{Done, errand_from_outside, task_of};
 pub use sandboxes::pod_resources;
 
 use crate::cgroups::Cgroups;
