@@ -134,6 +134,7 @@ impl Daemon {
     pub fn run(mut self, listener: &mut dyn Listener) -> Result<(), Fault> {
         let boot_id = boot_id().attempt(|| "read the kernel's boot id")?;
         // With its first list of files, so that what the start makes due finds the objects that it needs.
+        self.write_statuses(self.pods_with_status())?;
         let mut first = vec![Fact::AgentStarted { boot_id }];
         self.files_changed.store(false, Ordering::SeqCst);
         self.read_files(&mut first, listener)?;
@@ -193,7 +194,8 @@ impl Daemon {
         }
         let of_facts = done.iter().filter_map(|folded| folded.event.fact.pod());
         let of_commands = done.iter().flat_map(|folded| folded.commands.iter().map(|command| command.pod));
-        self.write_statuses(of_facts.chain(of_commands).collect())
+        let of_moves = done.iter().flat_map(|folded| folded.transitions.iter().map(|moved| moved.pod));
+        self.write_statuses(of_facts.chain(of_commands).chain(of_moves).collect())
     }
 
     fn execute(&mut self, command: &Command) -> Result<(), Fault> {
@@ -229,6 +231,14 @@ impl Daemon {
         Ok(())
     }
 
+    /// The pods of which an earlier agent left a status.
+    fn pods_with_status(&self) -> BTreeSet<PodUid> {
+        let entries =
+            fs::read_dir(self.settings.layout.data().join("status")).into_iter().flatten().flatten();
+        let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+        names.filter_map(|name| PodUid::parse_uuid(name.strip_suffix(".json")?)).collect()
+    }
+
     /// What people see of the pods that something was told of, for `ps`: there is no API server to keep it.
     fn write_statuses(&mut self, touched: BTreeSet<PodUid>) -> Result<(), Fault> {
         let dir = self.settings.layout.data().join("status");
@@ -236,9 +246,9 @@ impl Daemon {
             let file = format!("{uid}.json");
             let node = self.driver.node();
             let (Some(pod), Some(status)) = (node.desired(uid), node.status(uid)) else {
-                if self.written.remove(&uid).is_some() {
-                    fs::remove_file(dir.join(&file)).ok();
-                }
+                // Written by this agent or by one before it.
+                self.written.remove(&uid);
+                fs::remove_file(dir.join(&file)).ok();
                 continue;
             };
             let object = serde_json::json!({
@@ -263,14 +273,16 @@ fn open_journal(
 ) -> Result<(Node, Writer), Fault> {
     let dir = layout.journal();
     let wrong = |error: nodefold_journal::Error| Fault::refused(error.to_string());
-    let is_new = !fs::read_dir(&dir).is_ok_and(|mut entries| entries.next().is_some());
     let storage = Files::at(&dir);
-    if is_new {
-        let mut node = Node::new(config.clone());
-        let writer = Writer::create(storage, Options::default(), config, &mut node).map_err(wrong)?;
-        return Ok((node, writer));
-    }
-    let resumed = resume::<Node>(storage, Options::default()).map_err(wrong)?;
+    let resumed = match resume::<Node>(storage.clone(), Options::default()) {
+        // The first start, or one that died before its first record.
+        Err(nodefold_journal::Error::NotAJournal { .. }) => {
+            let mut node = Node::new(config.clone());
+            let writer = Writer::create(storage, Options::default(), config, &mut node).map_err(wrong)?;
+            return Ok((node, writer));
+        }
+        resumed => resumed.map_err(wrong)?,
+    };
     if let Some(difference) = resumed.difference() {
         listener.told(&format!(
             "this version folds the journal otherwise than the one that wrote it: {difference}"

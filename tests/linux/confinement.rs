@@ -8,7 +8,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// Says how it is confined, an item a line. Only busybox is there to say it.
+/// Says how it is confined, an item a line. Only busybox is there to say it. It tries nothing that would change the host if a
+/// container could do it: no clocks, no kernel settings that no namespace holds.
 const PROBE: &str = r#"
 say() { printf '%s=%s\n' "$1" "$2"; }
 say user "$(id)"
@@ -16,14 +17,14 @@ for key in Uid Gid Groups CapInh CapPrm CapEff CapBnd CapAmb NoNewPrivs Seccomp;
   say "$key" "$(grep "^$key:" /proc/self/status | tr -s '\t ' ' ')"
 done
 say umask "$(umask)"
-say pid "$$"
+say pid "$(cut -d' ' -f1 /proc/1/stat)"
 say hostname "$(hostname)"
 say cwd "$(pwd)"
 say cgroup "$(cat /proc/self/cgroup | cut -d: -f3 | sort -u | tr '\n' ' ')"
 say limits "$(tail -n +2 /proc/self/limits | tr -s ' ' | tr '\n' ';')"
 say oom_score_adj "$(cat /proc/self/oom_score_adj)"
 say env "$(env | grep -v -E '^(PWD|SHLVL|HOME|OLDPWD|_)=' | sort | tr '\n' ' ')"
-say devices "$(cd /dev && ls -l | grep '^[cbl]' | awk '{print $1, $5, $6, $NF}' | sort | tr '\n' ';')"
+say devices "$(cd /dev && ls -l | grep '^[cbl]' | awk '{if (/^l/) print $1, $NF; else print $1, $5, $6, $NF}' | sort | tr '\n' ';')"
 say interfaces "$(ls /sys/class/net | tr '\n' ' ')"
 say descriptors "$(ls /proc/self/fd | wc -l)"
 for target in /proc /dev /dev/pts /dev/mqueue /dev/shm /sys /proc/bus /proc/fs /proc/irq /proc/sys /proc/acpi /proc/keys /proc/timer_list /sys/firmware; do
@@ -32,8 +33,8 @@ done
 say mounts "$(awk '{print $2}' /proc/self/mounts | grep -v -E '^/(etc/.*)?$' | sort | tr '\n' ' ')"
 say masked "$(cat /proc/keys /proc/timer_list 2>/dev/null | wc -c) $(ls /sys/firmware | wc -l)"
 try() { if sh -c "$2" >/dev/null 2>&1; then say "$1" allowed; else say "$1" refused; fi; }
-try write_proc_sys 'echo x > /proc/sys/kernel/domainname'
-try write_sys 'echo x > /sys/class/net/lo/ifalias'
+try write_proc_sys 'cat /proc/sys/kernel/domainname > /proc/sys/kernel/domainname'
+try write_sys 'cat /sys/class/net/lo/ifalias > /sys/class/net/lo/ifalias'
 try mount 'mount -t tmpfs none /tmp'
 try set_hostname 'hostname other'
 try make_device 'mknod /tmp/vda b 254 0'
@@ -42,7 +43,6 @@ try make_allowed 'mknod /tmp/zero c 1 5 && head -c 1 /tmp/zero'
 try chown 'touch /tmp/f && chown 1:1 /tmp/f'
 try chroot 'chroot / true'
 try raw_socket 'ping -c 1 -W 1 127.0.0.1'
-try set_time 'date -s 2030-01-01'
 try kernel_log dmesg
 try ptrace_cap 'grep -q "^CapEff:.*ffffff" /proc/self/status'
 "#;
@@ -98,11 +98,11 @@ fn cases() -> Vec<Case> {
         },
         Case {
             name: "more",
-            context: json!({"capabilities": {"add": ["SYS_TIME", "NET_ADMIN"], "drop": ["MKNOD", "CHOWN"]}}),
+            context: json!({"capabilities": {"add": ["SYS_PTRACE", "NET_ADMIN"], "drop": ["MKNOD", "CHOWN"]}}),
             process: {
                 let mut names = default_capabilities();
                 names.retain(|name| !matches!(*name, "CAP_MKNOD" | "CAP_CHOWN"));
-                names.extend(["CAP_SYS_TIME", "CAP_NET_ADMIN"]);
+                names.extend(["CAP_SYS_PTRACE", "CAP_NET_ADMIN"]);
                 json!({"user": user(0, 0, &[0]), "capabilities": sets(&names), "noNewPrivileges": false})
             },
             read_only: false,

@@ -78,7 +78,7 @@ impl Runtime {
                 if let (Some(watch), Some(pidfd)) = (self.watch(), &pidfd) {
                     watch.add(key.clone(), pidfd.clone(), None);
                 }
-                let known = Known { sandbox: new.sandbox, pidfd, phase: Phase::Created };
+                let known = Known { sandbox: new.sandbox, pidfd, phase: Phase::Created, discarded: false };
                 self.lock().containers.insert(key, known);
                 Ok(())
             }
@@ -363,11 +363,8 @@ impl Runtime {
                 Phase::Running { .. } => {
                     return Err(Fault::refused(format!("container {id} is running: stop it first")));
                 }
-                Phase::Created => {
-                    return Err(Fault::refused(format!(
-                        "container {id} is parked before its start: stop it first"
-                    )));
-                }
+                // It never ran, and never will: whoever removes it needs no exit of it.
+                Phase::Created => self.discard(&key)?,
                 Phase::Ended(_) => {}
             }
             if let Some(link) = link {
@@ -378,6 +375,23 @@ impl Runtime {
             self.lock().containers.remove(&key);
         }
         self.remove_log(pod, id)
+    }
+
+    /// Ends a parked container without telling of it.
+    fn discard(&self, key: &(PodUid, ContainerId)) -> Result<(), Fault> {
+        if let Some(known) = self.lock().containers.get_mut(key) {
+            known.discarded = true;
+        }
+        self.cgroups.kill(&container_group(key.0, &key.1))?;
+        let ended = self.wait_until(|runtime| {
+            let state = runtime.lock();
+            state.containers.get(key).is_none_or(|known| matches!(known.phase, Phase::Ended(_)))
+        });
+        if ended {
+            Ok(())
+        } else {
+            Err(Fault::uncertain(format!("container {} does not end, though killed", key.1)))
+        }
     }
 
     /// Changes a running container's limits in place.

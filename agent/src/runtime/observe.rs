@@ -62,7 +62,9 @@ impl Runtime {
                 };
                 watch.add((pod, id.clone()), pidfd.clone(), started_at);
             }
-            self.lock().containers.insert((pod, id), Known { sandbox: attempt, pidfd, phase });
+            self.lock()
+                .containers
+                .insert((pod, id), Known { sandbox: attempt, pidfd, phase, discarded: false });
         }
         // A directory without a container: an agent died between the two. Nothing runs in it.
         for file in names_in(&self.sandbox_dir(pod, attempt).join("c"))? {
@@ -92,7 +94,8 @@ impl Runtime {
                     record
                 }
             };
-            let known = Known { sandbox: attempt, pidfd: None, phase: Phase::Ended(record) };
+            let known =
+                Known { sandbox: attempt, pidfd: None, phase: Phase::Ended(record), discarded: false };
             self.lock().containers.insert((pod, id), known);
         }
         Ok(())
