@@ -82,7 +82,7 @@ pub const MASKED: [&str; 10] = [
 pub const READ_ONLY: [&str; 5] = ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"];
 
 /// A capability's bit, by its name with or without `CAP_`.
-fn bit(name: &str) -> Option<u64> {
+pub fn bit(name: &str) -> Option<u64> {
     let name = name.strip_prefix("CAP_").unwrap_or(name);
     NAMES.iter().position(|known| *known == name).map(|number| 1 << number)
 }

@@ -21,6 +21,7 @@ pub mod pod;
 pub mod probes;
 pub mod process;
 pub mod runtime;
+pub mod seccomp;
 pub mod sys;
 pub mod volumes;
 pub mod workers;

@@ -70,6 +70,46 @@ spec:
 }
 
 #[test]
+fn the_default_seccomp_profile_lets_programs_work_and_refuses_what_containerd_refuses() {
+    let mut node = Node::new();
+    let container = |name: &str, context: &str| {
+        format!(
+            "{{name: {name}, image: 'registry.local/busybox:1', command: [sh, -c, \"{LOOP}\"], securityContext: {context}}}"
+        )
+    };
+    let containers = [
+        container("plain", "{seccompProfile: {type: RuntimeDefault}}"),
+        container(
+            "strict",
+            "{seccompProfile: {type: RuntimeDefault}, allowPrivilegeEscalation: false, runAsUser: 1000}",
+        ),
+        container("admin", "{seccompProfile: {type: RuntimeDefault}, capabilities: {add: [SYS_ADMIN]}}"),
+        container("open", "{seccompProfile: {type: Unconfined}, capabilities: {add: [SYS_ADMIN]}}"),
+    ];
+    node.write("web.yaml", &pod("web", "Always", &format!("[{}]", containers.join(", "))));
+    node.start();
+    for name in ["plain", "strict", "admin", "open"] {
+        node.until_running("web", name);
+    }
+    let does = |name: &str, command: &str| node.exec("web", name, &["sh", "-c", command]).status.success();
+    for name in ["plain", "strict", "admin"] {
+        assert!(
+            does(
+                name,
+                "grep -q 'Seccomp:.*2' /proc/self/status && ls / | grep -q proc && (sleep 0.01 & wait)"
+            ),
+            "{name}"
+        );
+    }
+    assert!(does("open", "grep -q 'Seccomp:.*0' /proc/self/status"));
+    // A user namespace needs no capability: only the filter refuses it.
+    assert!(!does("plain", "unshare -U true") && !does("strict", "unshare -U true"));
+    assert!(does("open", "unshare -U true") && does("admin", "unshare -U true"));
+    assert!(does("admin", "mount -t tmpfs none /tmp"), "what a capability is for is allowed with it");
+    node.end();
+}
+
+#[test]
 fn exits_are_told_as_they_were() {
     let mut node = Node::new();
     node.write("ends.yaml", &pod(

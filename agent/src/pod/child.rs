@@ -300,14 +300,9 @@ pub fn execute(plan: &ContainerPlan, dies_with_parent: bool) -> Result<(), Fault
 
 /// Capabilities, user, no-new-privileges and seccomp, in the order in which each still may be done.
 pub fn confine(plan: &ContainerPlan) -> Result<(), Fault> {
-    let program: Vec<sys::BpfInstruction> = plan
-        .seccomp
-        .iter()
-        .map(|(code, jt, jf, k)| sys::BpfInstruction { code: *code, jt: *jt, jf: *jf, k: *k })
-        .collect();
     // Without no-new-privileges only a process with CAP_SYS_ADMIN may install a filter: before it is given up.
-    if !program.is_empty() && !plan.no_new_privileges {
-        sys::install_seccomp(&program).attempt(|| "install the seccomp filter")?;
+    if !plan.no_new_privileges {
+        filter(plan)?;
     }
     let keep = CapabilitySet::from_bits_retain(plan.capabilities);
     for bit in 0..64 {
@@ -334,9 +329,18 @@ pub fn confine(plan: &ContainerPlan) -> Result<(), Fault> {
     set_capabilities(None, sets).attempt(|| "set the capabilities")?;
     if plan.no_new_privileges {
         set_no_new_privs(true).attempt(|| "set no-new-privileges")?;
-        if !program.is_empty() {
-            sys::install_seccomp(&program).attempt(|| "install the seccomp filter")?;
-        }
+        filter(plan)?;
+    }
+    Ok(())
+}
+
+fn filter(plan: &ContainerPlan) -> Result<(), Fault> {
+    for program in &plan.seccomp {
+        let program: Vec<sys::BpfInstruction> = program
+            .iter()
+            .map(|(code, jt, jf, k)| sys::BpfInstruction { code: *code, jt: *jt, jf: *jf, k: *k })
+            .collect();
+        sys::install_seccomp(&program).attempt(|| "install the seccomp filter")?;
     }
     Ok(())
 }
