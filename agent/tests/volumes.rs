@@ -150,6 +150,13 @@ fn what_a_crash_between_two_steps_left_is_repaired() {
     assert_eq!(files_under(host.layout.data()), Vec::<String>::new());
     host.set_up(&pod, "v").unwrap();
     assert_eq!(host.volumes.observe().unwrap().len(), 1);
+    host.tear_down(&pod, "v").unwrap();
+    // Before its first record, and before its first directory for records.
+    for made in ["nodefold/volumes", "volumes/kubernetes.io~configmap"] {
+        fs::create_dir_all(host.pod_dir(&pod).join(made)).unwrap();
+        host.volumes.recover().unwrap();
+        assert_eq!(files_under(host.layout.data()), Vec::<String>::new());
+    }
 }
 
 #[test]

@@ -132,11 +132,19 @@ impl Node {
             self.start();
         }
         let pods = self.layout.run().join("pods");
-        self.until("every pod is gone", |node| {
-            let empty =
-                |dir: &PathBuf| fs::read_dir(dir).map_or(true, |mut entries| entries.next().is_none());
-            node.pods().is_empty() && empty(&pods) && empty(&node.layout.pods())
-        });
+        let left = |node: &Node| -> Vec<String> {
+            let mut left = Vec::new();
+            for dir in [&pods, &node.layout.pods()] {
+                let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+                left.extend(entries.map(|entry| entry.path().display().to_string()));
+            }
+            left
+        };
+        let since = Instant::now();
+        while !(self.pods().is_empty() && left(&self).is_empty()) {
+            assert!(since.elapsed() < PATIENCE, "left: {:?}\n{:?}\n{}", left(&self), self.pods(), self.log());
+            std::thread::sleep(Duration::from_millis(20));
+        }
         self.stop();
         // The run directory itself stays for the next agent.
         cleanup::clean_up(&self.layout, true).unwrap();
