@@ -277,7 +277,7 @@ fn oci(runtime: &str, directory: &Path, image: &Path, samples: usize) -> Result<
             {"destination": "/proc", "type": "proc", "source": "proc"},
             {"destination": "/dev", "type": "tmpfs", "source": "tmpfs", "options": ["nosuid", "strictatime", "mode=755", "size=65536k"]},
         ],
-        "linux": {"namespaces": ["pid", "mount", "ipc", "uts"].map(|kind| json!({"type": kind}))},
+        "linux": {"namespaces": (["pid", "mount", "ipc", "uts"].map(|kind| json!({"type": kind})))},
     });
     fs::write(bundle.join("config.json"), config.to_string()).unwrap();
     let state = directory.join(format!("{runtime}-state"));

@@ -149,7 +149,9 @@ impl Backend for Linux {
             | Action::RunHook { .. }
             | Action::ObserveMounts
             | Action::ObserveRuntime
-            | Action::PublishStatus { .. } => Some(Open::Named),
+            | Action::PublishStatus { .. }
+            | Action::CreateMirror { .. }
+            | Action::DeleteMirror { .. } => Some(Open::Named),
         };
         if let Some(open) = ends_with {
             self.open.insert(op, open);
@@ -255,9 +257,9 @@ impl Backend for Linux {
                 let (sandboxes, containers) = linker.runtime.observe()?;
                 Ok(Some(Fact::RuntimeObserved { op, complete: true, sandboxes, containers }))
             }),
-            Action::PublishStatus { .. } => {
+            Action::PublishStatus { .. } | Action::CreateMirror { .. } | Action::DeleteMirror { .. } => {
                 self.work(command, |_| {
-                    Err(Fault::refused("the Linux backend writes no status: its driver does"))
+                    Err(Fault::refused("the Linux backend writes nothing to an API: its driver does"))
                 });
             }
             Action::RecordEvent(_) | Action::ReleasePod => {}
@@ -342,7 +344,10 @@ fn op_of(fact: &Fact) -> Option<OpId> {
         | Fact::ObserveFailed { op, .. }
         | Fact::StatusWritten { op, .. }
         | Fact::StatusWriteFailed { op, .. }
-        | Fact::ReleaseFailed { op, .. } => Some(*op),
+        | Fact::ReleaseFailed { op, .. }
+        | Fact::MirrorCreated { op, .. }
+        | Fact::MirrorDeleted { op, .. }
+        | Fact::MirrorFailed { op, .. } => Some(*op),
         Fact::Tick
         | Fact::PodApplied(_)
         | Fact::PodRemoved { .. }
@@ -355,7 +360,9 @@ fn op_of(fact: &Fact) -> Option<OpId> {
         | Fact::SandboxStopped { .. }
         | Fact::ContainerExited { .. }
         | Fact::ProbeResult { .. }
-        | Fact::AgentStarted { .. } => None,
+        | Fact::AgentStarted { .. }
+        | Fact::MirrorSeen { .. }
+        | Fact::MirrorGone { .. } => None,
     }
 }
 
@@ -401,6 +408,13 @@ fn failed(command: &Command, error: OpError) -> Option<Fact> {
         Action::ObserveMounts | Action::ObserveRuntime => Fact::ObserveFailed { op, error },
         Action::PublishStatus { .. } => Fact::StatusWriteFailed { op, pod, error },
         Action::ReleasePod => Fact::ReleaseFailed { op, pod, error },
+        Action::CreateMirror { pod: shown } => {
+            let (namespace, name) = (shown.namespace.clone(), shown.name.clone());
+            Fact::MirrorFailed { op, pod, namespace, name, error }
+        }
+        Action::DeleteMirror { namespace, name } => {
+            Fact::MirrorFailed { op, pod, namespace: namespace.clone(), name: name.clone(), error }
+        }
         Action::StartProbe { .. } | Action::StopProbe { .. } | Action::RecordEvent(_) => return None,
     })
 }

@@ -13,7 +13,7 @@ use crate::runtime::Parts;
 use crossbeam_channel::Sender;
 use nodefold_core::command::{Action, Command};
 use nodefold_core::config::NodeFacts;
-use nodefold_core::event::Fact;
+use nodefold_core::event::{Fact, Mirror};
 use nodefold_core::ids::{PodUid, Source};
 use nodefold_core::resources::{ResourceList, ResourceName};
 use nodefold_core::time::Nanos;
@@ -207,6 +207,17 @@ impl Daemon {
             }
             // A static pod has no object that could be deleted: its file is gone already.
             Action::ReleasePod => {}
+            // Where there is no API server, the status file is the mirror.
+            Action::CreateMirror { pod: shown } => {
+                let (namespace, name) = (shown.namespace.clone(), shown.name.clone());
+                let uid = PodUid(nodefold_core::codec::hash(&(shown.uid, "mirror")).0);
+                let mirror = Mirror { uid, of: shown.uid, deleting: false };
+                self.backend.sender().send(Fact::MirrorCreated { op, namespace, name, mirror }).ok();
+            }
+            Action::DeleteMirror { namespace, name } => {
+                let (namespace, name) = (namespace.clone(), name.clone());
+                self.backend.sender().send(Fact::MirrorDeleted { op, namespace, name, mirror: pod }).ok();
+            }
             Action::MountVolume { .. }
             | Action::UnmountVolume { .. }
             | Action::RefreshVolume { .. }

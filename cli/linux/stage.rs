@@ -9,9 +9,9 @@ use nodefold_agent::objects::Objects;
 use nodefold_agent::runtime::Parts;
 use nodefold_agent::{cleanup, clock};
 use nodefold_api::{ApiEvent, Request, Response};
-use nodefold_core::command::{Action, Command};
+use nodefold_core::command::Command;
 use nodefold_core::config::NodeFacts;
-use nodefold_core::event::{ErrorClass, Event, Fact, OpError};
+use nodefold_core::event::{Event, Fact};
 use nodefold_core::ids::{ContainerId, Name, ObjectRef, PodUid, Source};
 use nodefold_core::spec::Pod;
 use nodefold_core::time::{Nanos, Time};
@@ -19,7 +19,7 @@ use nodefold_core::{Backend, Config, Digest, Node};
 use nodefold_harness::brain::production;
 use nodefold_harness::log::FactLog;
 use nodefold_harness::scenario::{NodeChange, PodRef};
-use nodefold_harness::world::{Ending, Server, WorldError, requested};
+use nodefold_harness::world::{Ending, Server, WorldError, failed, requested};
 use nodefold_harness::{Brain, Record, Scenario, Stage, World};
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
@@ -64,6 +64,8 @@ pub struct LinuxStage {
     /// Facts that are there already: deliveries and answers of the API.
     inbox: VecDeque<Fact>,
     listing: Vec<Source>,
+    /// Conditions of readiness gates that the agent is to hear of.
+    gates: Vec<(PodUid, String)>,
     facts: NodeFacts,
     newest: BTreeMap<(PodUid, Name), ContainerId>,
     records: Vec<Record>,
@@ -98,6 +100,7 @@ impl LinuxStage {
             resting: Some((node, RunLog(log), 0)),
             inbox: VecDeque::new(),
             listing: Vec::new(),
+            gates: Vec::new(),
             facts,
             newest: BTreeMap::new(),
             records: Vec::new(),
@@ -123,6 +126,7 @@ impl LinuxStage {
             self.server.list(clock::now(), source)?;
             self.listing.push(source);
         }
+        self.gates = self.server.list_gates();
         Ok(())
     }
 
@@ -137,6 +141,17 @@ impl LinuxStage {
             if let Some((fact, new)) = self.server.deliver(source, pod, false) {
                 self.inbox.push_back(fact);
                 self.inbox.extend(new.iter().map(|object| self.server.object_fact(object)));
+            }
+        }
+        // A pod's condition is news only where the pod is known.
+        for (pod, condition) in std::mem::take(&mut self.gates) {
+            if self.server.is_on_the_way(pod) {
+                self.gates.push((pod, condition));
+                continue;
+            }
+            let condition = Name::from(condition.as_str());
+            if let Some(met) = self.server.tell_gate(pod, &condition) {
+                self.inbox.push_back(Fact::ReadinessGate { pod, condition, met });
             }
         }
         let server = &self.server;
@@ -191,35 +206,17 @@ impl LinuxStage {
     }
 
     fn execute(&mut self, command: Command) -> Result<(), WorldError> {
-        let (op, pod) = (command.op, command.pod);
         let user = format!("system:node:{}", self.config.node_name);
-        if let Action::PublishStatus { status } = &command.action {
-            let status = nodefold_k8s::status_to_json(status, pod);
-            let answer = match self.server.name(pod).cloned() {
-                _ if self.server.is_static(pod) => Ok(()),
-                None => Err(format!("pods \"{pod}\" not found")),
-                Some(name) => {
-                    let (namespace, of) = (name.namespace.as_str().into(), name.name.as_str().into());
-                    let request = Request::Status { namespace, name: of, uid: pod, status };
-                    refusal(&self.request(&user, format!("status of {name}"), request)?)
+        if let Some(asked) = self.server.asked_by(&command) {
+            let written = match asked {
+                Ok((what, request)) => {
+                    let response = self.request(&user, what, request)?;
+                    self.server.answer_to(&command, &response)
                 }
+                Err(error) => Err(error),
             };
-            self.inbox.push_back(match answer {
-                Ok(()) => Fact::StatusWritten { op, pod },
-                Err(message) => Fact::StatusWriteFailed { op, pod, error: refused(message) },
-            });
-            return Ok(());
-        }
-        if matches!(command.action, Action::ReleasePod) {
-            if !self.server.is_static(pod) {
-                let what = match self.server.name(pod) {
-                    Some(name) => format!("final delete of {name}"),
-                    None => format!("final delete of {pod}"),
-                };
-                if let Err(message) = refusal(&self.request(&user, what, Request::Release { uid: pod })?) {
-                    self.inbox.push_back(Fact::ReleaseFailed { op, pod, error: refused(message) });
-                }
-            }
+            let heard = written.unwrap_or_else(|error| failed(&command, error));
+            self.inbox.extend(heard);
             return Ok(());
         }
         if let Some(alive) = &mut self.alive {
@@ -255,17 +252,6 @@ impl LinuxStage {
     }
 }
 
-fn refused(message: String) -> OpError {
-    OpError { class: ErrorClass::Final, reason: None, message: message.into() }
-}
-
-fn refusal(response: &Response) -> Result<(), String> {
-    match response {
-        Response::Ok { .. } => Ok(()),
-        Response::Rejected(status) => Err(status.message.clone()),
-    }
-}
-
 /// The object that a request is about, if volumes can refer to it.
 fn object_of(request: &Request) -> Option<ObjectRef> {
     match request {
@@ -277,6 +263,7 @@ fn object_of(request: &Request) -> Option<ObjectRef> {
         | Request::Resize { .. }
         | Request::Ephemeral { .. }
         | Request::Status { .. }
+        | Request::PatchStatus { .. }
         | Request::Release { .. }
         | Request::NodeGates(_) => None,
     }
@@ -346,7 +333,7 @@ impl Stage for LinuxStage {
 
     fn request(&mut self, user: &str, what: String, request: Request) -> Result<Response, WorldError> {
         let object = object_of(&request);
-        let event = ApiEvent { at: clock::now(), request, user: user.into() };
+        let event = ApiEvent::new(clock::now(), request, user);
         if let Some(alive) = &mut self.alive {
             alive.driver.log_mut().0.request(&event)?;
         }
@@ -356,6 +343,7 @@ impl Stage for LinuxStage {
         }
         self.name_pods();
         self.inbox.extend(stirred.objects.iter().map(|object| self.server.object_fact(object)));
+        self.gates.extend(stirred.gates);
         self.records.push(requested(event.at, user, what, &response));
         match stirred.undeliverable {
             Some(undeliverable) => Err(undeliverable.into()),

@@ -5,8 +5,9 @@
 use crate::anomaly::Anomalies;
 use crate::command::{Action, Cause, Command, Commands, KubernetesEvent, Rule, Subject, Transition};
 use crate::config::Config;
-use crate::ids::{Epoch, EventSeq, Name, ObjectRef, OpId, PodUid};
+use crate::ids::{Epoch, EventSeq, Name, ObjectRef, OpId, PodUid, Word};
 use crate::node::ObjectRecord;
+use crate::publish::mirror::FullName;
 use crate::time::Time;
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
@@ -54,6 +55,8 @@ pub enum Why {
     FollowUp,
     /// Deferred pods are tried from time to time.
     AllocationRetry,
+    /// A refused create or delete of a mirror pod may be tried again.
+    MirrorRetry,
 }
 
 impl Why {
@@ -76,7 +79,8 @@ impl Why {
             | Why::ObserveRetry
             | Why::ActiveDeadline
             | Why::CapacityFreed
-            | Why::FollowUp => false,
+            | Why::FollowUp
+            | Why::MirrorRetry => false,
         }
     }
 }
@@ -95,6 +99,8 @@ pub struct Context<'a> {
     pub runtime_seen: bool,
     /// Desired state, mount table and runtime list are all in: undoing is allowed (I1).
     pub may_undo: bool,
+    /// The mirror pod that shows this pod, if it is a static one.
+    pub mirror: Option<PodUid>,
     /// Objects that volumes refer to.
     pub objects: &'a BTreeMap<ObjectRef, ObjectRecord>,
     /// The next operation's id.
@@ -128,7 +134,7 @@ impl Context<'_> {
 
     /// As `due`, for a back-off.
     pub fn retry_due(&mut self, retry: &crate::state::Retry, why: Why) -> bool {
-        retry.until.is_none_or(|at| self.due(at, why))
+        retry.until().is_none_or(|at| self.due(at, why))
     }
 
     /// Gives a command; returns its operation.
@@ -140,7 +146,14 @@ impl Context<'_> {
     }
 
     /// Records a Kubernetes Event.
-    pub fn tell(&mut self, pod: PodUid, warning: bool, reason: &str, message: Name, container: Option<Name>) {
+    pub fn tell(
+        &mut self,
+        pod: PodUid,
+        warning: bool,
+        reason: &'static str,
+        message: Word,
+        container: Option<Name>,
+    ) {
         let event = KubernetesEvent { warning, reason: reason.into(), message, container };
         self.command(pod, Rule::Told, Action::RecordEvent(event));
     }
@@ -153,24 +166,47 @@ impl Context<'_> {
     }
 }
 
+/// What is told to people.
+pub fn sentence(parts: core::fmt::Arguments<'_>) -> Word {
+    alloc::fmt::format(parts).into()
+}
+
 /// Text into a `Name`.
 pub fn text(parts: core::fmt::Arguments<'_>) -> Name {
     Arc::from(alloc::fmt::format(parts))
 }
 
-/// Pods touched by an event: sorted, each once.
-#[derive(Default)]
-pub struct Touched(Vec<PodUid>);
+/// What an event touched: pods, and names of static pods whose mirrors want a look. Sorted, each once.
+#[derive(Default, Clone)]
+pub struct Touched {
+    pods: Vec<PodUid>,
+    mirrors: Vec<FullName>,
+}
 
 impl Touched {
     /// Adds a pod.
     pub fn add(&mut self, pod: PodUid) {
-        if let Err(at) = self.0.binary_search(&pod) {
-            self.0.insert(at, pod);
+        if let Err(at) = self.pods.binary_search(&pod) {
+            self.pods.insert(at, pod);
         }
     }
-    /// All of them, by UID.
+    /// Forgets all, keeping the memory.
+    pub fn clear(&mut self) {
+        self.pods.clear();
+        self.mirrors.clear();
+    }
+    /// All pods, by UID.
     pub fn pods(&self) -> &[PodUid] {
-        &self.0
+        &self.pods
+    }
+    /// Adds a name whose mirror wants a look.
+    pub fn add_mirror(&mut self, name: FullName) {
+        if let Err(at) = self.mirrors.binary_search(&name) {
+            self.mirrors.insert(at, name);
+        }
+    }
+    /// All names whose mirrors want a look.
+    pub fn mirrors(&self) -> &[FullName] {
+        &self.mirrors
     }
 }

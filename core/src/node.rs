@@ -9,6 +9,7 @@ use crate::config::Config;
 use crate::context::{Context, Touched, Why, text};
 use crate::event::{Event, Fact, ObjectVersion, SeenContainer, SeenMount, SeenSandbox};
 use crate::ids::{Epoch, EventSeq, Name, ObjectRef, OpId, PodUid, Source};
+use crate::publish::mirror::{FullName, MirrorState};
 use crate::resources::ResourceList;
 use crate::state::{PodState, Retry};
 use crate::time::Time;
@@ -34,6 +35,8 @@ const LATEST: Time = Time(u64::MAX / 2);
 pub struct Node {
     pub(crate) state: State,
     cache: DigestCache,
+    /// The memory of the list of touched pods. Empty between events.
+    touched: Touched,
 }
 
 /// All that the fold remembers. Everything in it is in the digest and in snapshots.
@@ -55,6 +58,8 @@ pub struct State {
     pub(crate) recovery: Recovery,
     /// Pods whose desired state wants allocation, by UID; ordered when tried.
     pub(crate) queue: BTreeSet<PodUid>,
+    /// Critical pods for which room is being made.
+    pub(crate) preemptors: BTreeSet<PodUid>,
     /// The sum of all pods' charges.
     pub(crate) charged: ResourceList,
     /// Wake-ups: of pods, and of the allocator (`PodUid(0)`).
@@ -62,6 +67,8 @@ pub struct State {
     /// The allocator's wake-up.
     pub(crate) allocator_wake: Option<(Time, Why)>,
     pub(crate) observations: BTreeMap<OpId, PodUid>,
+    /// Mirror pods by the name that they share with their static pods.
+    pub(crate) mirrors: BTreeMap<FullName, MirrorState>,
     pub(crate) anomalies: Anomalies,
 }
 
@@ -106,8 +113,41 @@ pub struct Look {
 struct DigestCache {
     pods: BTreeMap<PodUid, Digest>,
     sum: u128,
-    dirty: BTreeSet<PodUid>,
+    dirty: Marks,
     reported: BTreeSet<PodUid>,
+}
+
+/// Pods to come back to. A mark costs a push; doubles go when they are half of it.
+#[derive(Clone, Default)]
+struct Marks {
+    marked: Vec<PodUid>,
+    /// How many there were without doubles when those went last.
+    different: usize,
+}
+
+impl Marks {
+    fn add(&mut self, pod: PodUid) {
+        if self.marked.last() == Some(&pod) {
+            return;
+        }
+        if self.marked.len() >= 2 * self.different.max(Marks::FEW) {
+            self.sort_out();
+        }
+        self.marked.push(pod);
+    }
+    /// Fewer are not sorted.
+    const FEW: usize = 64;
+    fn sort_out(&mut self) {
+        self.marked.sort_unstable();
+        self.marked.dedup();
+        self.different = self.marked.len();
+    }
+    /// Each once, in order; then there are none.
+    fn take(&mut self) -> Vec<PodUid> {
+        self.sort_out();
+        self.different = 0;
+        core::mem::take(&mut self.marked)
+    }
 }
 
 impl State {
@@ -167,13 +207,15 @@ impl Node {
             sources_ready: Vec::new(),
             recovery: Recovery::default(),
             queue: BTreeSet::new(),
+            preemptors: BTreeSet::new(),
             charged: ResourceList::default(),
             wakes: BTreeSet::new(),
             allocator_wake: None,
             observations: BTreeMap::new(),
+            mirrors: BTreeMap::new(),
             anomalies: Anomalies::default(),
         };
-        Node { state, cache: DigestCache::default() }
+        Node { state, cache: DigestCache::default(), touched: Touched::default() }
     }
 
     /// Folds one fact in: the only way state changes. First every timer due at or before `event.at` fires, in a total
@@ -202,7 +244,7 @@ impl Node {
         if matches!(event.fact, Fact::Tick) {
             return;
         }
-        let mut touched = Touched::default();
+        let mut touched = core::mem::take(&mut self.touched);
         observe::observe(&mut self.state, &event.fact, &mut touched, out);
         self.settle(touched, out);
         if is_start {
@@ -225,7 +267,7 @@ impl Node {
             }
             self.state.wakes.pop_first();
             self.state.now = at.max(self.state.now);
-            let mut touched = Touched::default();
+            let mut touched = core::mem::take(&mut self.touched);
             if uid == PodUid(0) {
                 self.state.allocator_wake = None;
                 if why == Why::AllocationRetry
@@ -235,6 +277,7 @@ impl Node {
                     // A long sleep is one retry: between two of them nothing happened that has no wake-up of its own.
                     let next = until.after(self.state.config.timing.allocation_retry);
                     self.state.wake_allocator(next, why);
+                    self.touched = touched;
                     continue;
                 }
                 allocate::retry_queue(&mut self.state, why, &mut touched, out);
@@ -250,15 +293,26 @@ impl Node {
 
     /// The rooms below `observe`, for the pods that were touched.
     fn settle(&mut self, mut touched: Touched, out: &mut Commands) {
-        allocate::room(&mut self.state, &mut touched, out);
+        let only = if let [uid] = touched.pods() { self.state.pods.get(uid) } else { None };
+        let claims = !self.state.preemptors.is_empty();
+        if claims || only.is_none_or(|pod| !allocate::is_through(pod, &self.state.queue)) {
+            allocate::room(&mut self.state, &mut touched, out);
+        }
+        let mut static_names = Vec::new();
+        let (may_undo, runtime_seen) = (self.state.may_undo(), self.state.recovery.runtime.seen);
         for &uid in touched.pods() {
-            self.cache.dirty.insert(uid);
-            self.cache.reported.insert(uid);
-            let (sources_ready, runtime_seen) =
-                (self.state.sources_ready(), self.state.recovery.runtime.seen);
-            let may_undo = sources_ready && runtime_seen && self.state.recovery.mounts.seen;
+            self.cache.dirty.add(uid);
             let state = &mut self.state;
             let Some(pod) = state.pods.get_mut(&uid).map(Arc::make_mut) else { continue };
+            let mirror = match pod.pod.source {
+                Source::Api => None,
+                Source::File => {
+                    let name = (pod.pod.namespace.clone(), pod.pod.name.clone());
+                    let mirror = state.mirrors.get(&name).and_then(|record| record.shows(uid));
+                    static_names.push(name);
+                    mirror
+                }
+            };
             let mut context = Context {
                 config: &state.config,
                 now: state.now,
@@ -266,6 +320,7 @@ impl Node {
                 epoch: state.epoch,
                 runtime_seen,
                 may_undo,
+                mirror,
                 objects: &state.objects,
                 next_op: &mut state.next_op,
                 observations: &mut state.observations,
@@ -286,13 +341,27 @@ impl Node {
                 }
                 pod.wake = wake;
             }
-            allocate::charge::refresh(state, uid);
-            observe::unsubscribe(state, uid);
-            for woken in observe::forget_if_over(state, uid, out) {
-                self.cache.dirty.insert(woken);
-                self.cache.reported.insert(woken);
+            let freed =
+                !allocate::charge::is_current(pod) && allocate::charge::renew(pod, &mut state.charged);
+            let (lets_go, ends) = (!pod.let_go.is_empty(), pod.object_gone);
+            if freed {
+                allocate::charge::use_freed(state);
+            }
+            if lets_go {
+                observe::unsubscribe(state, uid);
+            }
+            if ends {
+                observe::forget_if_over(state, uid, out)
+                    .into_iter()
+                    .for_each(|woken| self.cache.dirty.add(woken));
             }
         }
+        static_names.into_iter().for_each(|name| touched.add_mirror(name));
+        if !touched.mirrors().is_empty() {
+            publish::mirror::reconcile(&mut self.state, touched.mirrors(), out);
+        }
+        touched.clear();
+        self.touched = touched;
     }
 
     /// When time itself becomes a fact: the next moment at which a `Tick` would change something.
@@ -308,7 +377,8 @@ impl Node {
     /// The state's digest: the wrapping sum of a hash of each entry's canonical bytes, id included. Settles what changed
     /// since it was asked last.
     pub fn digest(&mut self) -> Digest {
-        for uid in core::mem::take(&mut self.cache.dirty) {
+        for uid in self.cache.dirty.take() {
+            self.cache.reported.insert(uid);
             let fresh = self.state.pods.get(&uid).map_or(Digest(0), |pod| codec::hash(&(uid, &**pod)));
             let stale = match fresh {
                 Digest(0) => self.cache.pods.remove(&uid),
@@ -324,8 +394,9 @@ impl Node {
     fn head_digest(&self) -> Digest {
         let s = &self.state;
         let clock = (s.now, s.events, s.next_op, s.epoch, s.boot_id);
-        let host = (&s.sources_ready, &s.recovery, &s.queue, &s.charged, s.allocator_wake, &s.observations);
-        let rest = codec::hash(&(&s.config, clock, host, &s.anomalies));
+        let allocator = (&s.queue, &s.preemptors, &s.charged, s.allocator_wake);
+        let host = (&s.sources_ready, &s.recovery, &s.observations, &s.mirrors);
+        let rest = codec::hash(&(&s.config, clock, host, allocator, &s.anomalies));
         let objects = s.objects.iter().map(|(k, v)| codec::hash(&(k, v)).0);
         Digest(objects.fold(rest.0, u128::wrapping_add))
     }
@@ -342,7 +413,7 @@ impl Node {
     /// A node with this state: its caches are computed anew.
     #[cfg(feature = "rkyv")]
     pub(crate) fn from_state(state: State) -> Node {
-        let dirty = state.pods.keys().copied().collect();
-        Node { state, cache: DigestCache { dirty, ..DigestCache::default() } }
+        let dirty = Marks { marked: state.pods.keys().copied().collect(), different: 0 };
+        Node { state, cache: DigestCache { dirty, ..DigestCache::default() }, touched: Touched::default() }
     }
 }

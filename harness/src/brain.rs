@@ -3,9 +3,10 @@
 
 use nodefold_core::time::Time;
 use nodefold_core::{Commands, Config, Digest, Event, Node};
+use std::sync::Arc;
 
 /// A node agent's decision code: facts in, commands out, and nothing else.
-pub trait Brain {
+pub trait Brain: Send {
     /// Takes a fact in and says what it makes due. The only way its state changes.
     fn apply(&mut self, event: &Event, out: &mut Commands);
 
@@ -17,6 +18,8 @@ pub trait Brain {
         self.next_deadline().map(|at| (at, "deadline".to_owned()))
     }
 
+    /// The same brain once more, to go on apart from this one: what an explorer branches on.
+    fn boxed_clone(&self) -> Box<dyn Brain>;
     /// Equal states have equal digests. What recovery compares (D1).
     fn digest(&mut self) -> Digest;
 
@@ -46,6 +49,9 @@ impl Brain for Node {
             .map(|(at, _, why)| (at, format!("{why:?}")))
     }
 
+    fn boxed_clone(&self) -> Box<dyn Brain> {
+        Box::new(self.clone())
+    }
     fn digest(&mut self) -> Digest {
         Node::digest(self)
     }
@@ -60,9 +66,9 @@ impl Brain for Node {
 }
 
 /// Makes a brain that has seen nothing: at the beginning, and after each crash, before its log is folded again.
-pub type NewBrain = Box<dyn Fn() -> Box<dyn Brain>>;
+pub type NewBrain = Arc<dyn Fn() -> Box<dyn Brain> + Send + Sync>;
 
 /// The production core.
 pub fn production(config: Config) -> NewBrain {
-    Box::new(move || Box::new(Node::new(config.clone())))
+    Arc::new(move || Box::new(Node::new(config.clone())))
 }

@@ -65,12 +65,8 @@ pub trait Stage {
         Vec::new()
     }
 
-    /// The status that people see of a pod: what is published, or what a static pod's mirror would show.
+    /// The status that people see of a pod: what is published, for a static pod in its mirror.
     fn published_status(&self, name: &PodRef) -> Option<Value> {
-        if self.server().is_file(name) {
-            let uid = self.server().uid(name)?;
-            return self.node()?.status(uid).map(|status| nodefold_k8s::status_to_json(&status, uid));
-        }
         self.server().pod(name).map(|pod| pod["status"].clone())
     }
 }

@@ -58,8 +58,7 @@ fn active(pod: &mut PodState, ctx: &mut Context<'_>) {
         fail_with(pod, "DeadlineExceeded", message.into());
         ctx.tell(pod.pod.uid, true, "DeadlineExceeded", message.into(), None);
         let deadline = ctx.now.after(pod.termination_grace().max(Nanos::secs(1)));
-        begin_termination(pod, TerminationCause::DeadlineExceeded, ctx.now, deadline);
-        ctx.moved(pod.pod.uid, crate::command::Subject::Pod, "Active", "Terminating");
+        begin_termination(pod, TerminationCause::DeadlineExceeded, ctx.now, deadline, ctx.out);
         return;
     }
     let plan = plan::compute(pod);
@@ -72,8 +71,7 @@ fn carry_out(pod: &mut PodState, plan: &Plan, ctx: &mut Context<'_>) {
     }
     if plan.over {
         let deadline = ctx.now.after(pod.termination_grace().max(Nanos::secs(1)));
-        begin_termination(pod, TerminationCause::Completed, ctx.now, deadline);
-        ctx.moved(pod.pod.uid, crate::command::Subject::Pod, "Active", "Terminating");
+        begin_termination(pod, TerminationCause::Completed, ctx.now, deadline, ctx.out);
         return;
     }
     for &(i, why) in &plan.stop {
@@ -89,7 +87,10 @@ fn carry_out(pod: &mut PodState, plan: &Plan, ctx: &mut Context<'_>) {
         return;
     }
     if plan.initialized && pod.ready_sandbox().is_some() {
-        pod.initialized = true;
+        if !pod.initialized {
+            pod.initialized = true;
+            pod.changed();
+        }
         pod.initialized_in = pod.ready_sandbox();
     }
     for &i in &plan.start_ephemeral {
@@ -129,6 +130,7 @@ fn reset_all(pod: &mut PodState, ctx: &mut Context<'_>) {
     }
     pod.initialized_in = None;
     pod.restarting_all = None;
+    pod.changed();
     let plan = plan::compute(pod);
     carry_out(pod, &plan, ctx);
 }

@@ -5,64 +5,107 @@ pub mod admit;
 pub(crate) mod charge;
 pub(crate) mod commit;
 pub(crate) mod limits;
+pub(crate) mod preempt;
 pub mod queue;
 pub mod transaction;
 
 use crate::command::{Action, Commands, KubernetesEvent, Rule, Subject, Transition};
 use crate::context::{Touched, Why, text};
-use crate::ids::{Name, PodUid, Source};
+use crate::ids::{Name, PodUid, Source, Word};
 use crate::node::State;
 use crate::observe::{Recording, look_again};
+use crate::resources::{ResourceList, ResourceName, Resources};
 use crate::state::{InProgress, Lifecycle, Pending, PendingKind, PodState, Shared, TerminationCause};
+use alloc::boxed::Box;
+use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use transaction::Verdict;
 
 /// Admits new pods and books or tries changed ones, of those touched.
 pub(crate) fn room(state: &mut State, touched: &mut Touched, out: &mut Commands) {
-    // Oldest first, as the kubelet sorts what it is given at once.
-    let mut order: Vec<(crate::time::Time, PodUid)> = touched
-        .pods()
-        .iter()
-        .filter_map(|uid| state.pods.get(uid).map(|pod| (pod.pod.created_at, *uid)))
-        .collect();
-    order.sort();
     let mut newly_queued = Vec::new();
-    for (_, uid) in order {
-        let Some(pod) = state.pods.get(&uid) else { continue };
-        match pod.lifecycle {
-            Lifecycle::Waiting => consider(state, uid, out),
-            Lifecycle::Active => {
-                if book(state, uid) {
-                    newly_queued.push(uid);
-                }
-            }
-            Lifecycle::Terminating(_) | Lifecycle::Terminated => {
-                state.queue.remove(&uid);
+    match *touched.pods() {
+        [] => {}
+        [only] => visit(state, only, &mut newly_queued, touched, out),
+        ref several => {
+            // Oldest first, as the kubelet sorts what it is given at once.
+            let created = |uid: &PodUid| state.pods.get(uid).map(|pod| (pod.pod.created_at, *uid));
+            let mut order: Vec<_> = several.iter().filter_map(created).collect();
+            order.sort();
+            for (_, uid) in order {
+                visit(state, uid, &mut newly_queued, touched, out);
             }
         }
-        charge::refresh(state, uid);
     }
-    if state.sources_ready() {
-        let ordered = queue::ordered(state, newly_queued.into_iter());
-        for uid in ordered {
-            attempt(state, uid, out);
+    if !newly_queued.is_empty() && state.sources_ready() {
+        for uid in queue::ordered(state, newly_queued.into_iter()) {
+            attempt(state, uid, touched, out);
         }
     }
+}
+
+fn visit(
+    state: &mut State,
+    uid: PodUid,
+    newly_queued: &mut Vec<PodUid>,
+    touched: &mut Touched,
+    out: &mut Commands,
+) {
+    let Some(pod) = state.pods.get(&uid) else { return };
+    match pod.lifecycle {
+        Lifecycle::Waiting => consider(state, uid, touched, out),
+        Lifecycle::Active => {
+            if book(state, uid) {
+                newly_queued.push(uid);
+            }
+        }
+        Lifecycle::Terminating(_) | Lifecycle::Terminated => {
+            state.queue.remove(&uid);
+            preempt::withdraw(state, uid);
+        }
+    }
+    charge::refresh(state, uid);
+}
+
+/// The room has nothing to do with the pod, if no other is touched by the event (its charge is brought up to date when
+/// the rooms below are through).
+pub(crate) fn is_through(pod: &PodState, queue: &BTreeSet<PodUid>) -> bool {
+    match pod.lifecycle {
+        Lifecycle::Waiting => false,
+        Lifecycle::Active => is_as_desired(pod) && !queue.contains(&pod.pod.uid),
+        Lifecycle::Terminating(_) | Lifecycle::Terminated => !queue.contains(&pod.pod.uid),
+    }
+}
+
+/// The very spec that is desired is allocated, and nothing is said to be pending: there is nothing to book.
+fn is_as_desired(pod: &PodState) -> bool {
+    let desired = &pod.pod.spec;
+    pod.allocated.as_ref().is_some_and(|a| Arc::ptr_eq(a.spec.arc(), desired))
+        && pod.pending.is_none()
+        && !commit::lacks_ephemeral(pod)
 }
 
 /// Tries every queued pod in order: room was freed, or it is time. One that does not fit never blocks the rest.
 pub(crate) fn retry_queue(state: &mut State, why: Why, touched: &mut Touched, out: &mut Commands) {
     let mut recording = Recording { state, touched, out };
     look_again(&mut recording);
+    crate::publish::mirror::retry(recording.state, recording.touched);
     let (state, out) = (recording.state, recording.out);
     let touched = recording.touched;
+    for uid in preempt::waiting(state) {
+        if state.pods.get(&uid).is_some_and(|pod| !pod.is_active()) {
+            touched.add(uid);
+            consider(state, uid, touched, out);
+            charge::refresh(state, uid);
+        }
+    }
     if !state.sources_ready() {
         return;
     }
     let ordered = queue::ordered(state, state.queue.clone().into_iter());
     for uid in ordered {
-        if attempt(state, uid, out) {
+        if attempt(state, uid, touched, out) {
             touched.add(uid);
         }
     }
@@ -75,7 +118,7 @@ pub(crate) fn retry_queue(state: &mut State, why: Why, touched: &mut Touched, ou
 }
 
 /// A pod that was not admitted yet.
-fn consider(state: &mut State, uid: PodUid, out: &mut Commands) {
+fn consider(state: &mut State, uid: PodUid, touched: &mut Touched, out: &mut Commands) {
     // What the host holds of it may be taken over only before admission (DESIGN §3 "Restart"; both looks touch it again).
     if !state.host_seen() {
         return;
@@ -84,11 +127,30 @@ fn consider(state: &mut State, uid: PodUid, out: &mut Commands) {
     if pod.pod.source == Source::File && !admit::static_name_free(state, pod) {
         return;
     }
-    let verdict = admit::admit(state, pod);
+    let mut verdict = admit::admit(state, pod);
+    if let Err(short) = &verdict
+        && short.for_want_of_room
+        && preempt::is_critical(&pod.pod)
+    {
+        verdict = admit::suits(state, pod);
+        if verdict.is_ok() {
+            match preempt::make_room(state, uid, touched, out) {
+                // It waits until there is room.
+                Ok(()) => return,
+                Err(message) => {
+                    let reason = "UnexpectedAdmissionError".into();
+                    verdict = Err(admit::Refusal { for_want_of_room: false, reason, message });
+                }
+            }
+        }
+    }
+    preempt::withdraw(state, uid);
+    let Some(pod) = state.pods.get(&uid) else { return };
     let now = state.now;
     let spec = pod.pod.spec.clone();
     let generation = pod.pod.generation;
     let Some(pod) = state.pod_mut(uid) else { return };
+    pod.changed();
     match verdict {
         Ok(()) => {
             pod.lifecycle = Lifecycle::Active;
@@ -104,13 +166,12 @@ fn consider(state: &mut State, uid: PodUid, out: &mut Commands) {
             if pod.has_instances() || pod.sandbox.is_some() {
                 // It was found running: it is stopped first, like anybody (S8).
                 let deadline = now.after(pod.termination_grace().max(crate::time::Nanos::secs(1)));
-                crate::observe::terminate(pod, TerminationCause::Rejected, now, deadline);
+                crate::observe::terminate(pod, TerminationCause::Rejected, now, deadline, out);
             } else {
                 pod.lifecycle = Lifecycle::Terminated;
+                moved(out, uid, "Waiting", "Terminated");
             }
-            let label = pod.label();
-            moved(out, uid, "Waiting", label);
-            tell(state, out, uid, true, &refusal.reason, message);
+            tell(state, out, uid, true, Word::from(&refusal.reason), Word::from(&message));
         }
     }
 }
@@ -138,11 +199,13 @@ fn book(state: &mut State, uid: PodUid) -> bool {
     let lacks_ephemeral = commit::lacks_ephemeral(pod);
     if !differs {
         state.queue.remove(&uid);
+        preempt::withdraw(state, uid);
         if (pending.is_some() || lacks_ephemeral)
             && let Some(pod) = state.pod_mut(uid)
         {
             // Reverted to what is allocated: nothing is pending any more.
             pod.pending = None;
+            pod.changed();
             commit::add_ephemeral(pod);
         }
         return false;
@@ -159,7 +222,7 @@ fn book(state: &mut State, uid: PodUid) -> bool {
 }
 
 /// Tries one pod's transaction. True if anything about it changed.
-fn attempt(state: &mut State, uid: PodUid, out: &mut Commands) -> bool {
+fn attempt(state: &mut State, uid: PodUid, touched: &mut Touched, out: &mut Commands) -> bool {
     let Some(pod) = state.pods.get(&uid) else {
         state.queue.remove(&uid);
         return false;
@@ -177,12 +240,13 @@ fn attempt(state: &mut State, uid: PodUid, out: &mut Commands) -> bool {
     match verdict {
         Verdict::Allocate => {
             state.queue.remove(&uid);
+            preempt::withdraw(state, uid);
             let Some(pod) = state.pod_mut(uid) else { return false };
             pod.pending = None;
             commit::commit(pod, &Shared::new(desired), generation, now, out);
             if resources_change {
-                pod.in_progress = Some(InProgress { generation, error: None, since: now });
-                tell(state, out, uid, false, "ResizeStarted", "Pod resize started".into());
+                pod.in_progress = Some(Box::new(InProgress { generation, error: None, since: now }));
+                tell(state, out, uid, false, "ResizeStarted".into(), "Pod resize started".into());
             }
             charge::refresh(state, uid);
             true
@@ -191,6 +255,11 @@ fn attempt(state: &mut State, uid: PodUid, out: &mut Commands) -> bool {
             state.queue.insert(uid);
             let next = now.after(state.config.timing.allocation_retry);
             state.wake_allocator(next, Why::AllocationRetry);
+            // A critical pod's growth displaces what matters less, like its admission; if nothing can, it just waits.
+            let critical = state.pods.get(&uid).is_some_and(|pod| preempt::is_critical(&pod.pod));
+            if !critical || preempt::make_room(state, uid, touched, out).is_err() {
+                preempt::withdraw(state, uid);
+            }
             refuse(
                 state,
                 out,
@@ -203,6 +272,7 @@ fn attempt(state: &mut State, uid: PodUid, out: &mut Commands) -> bool {
         }
         Verdict::Infeasible(message) => {
             state.queue.remove(&uid);
+            preempt::withdraw(state, uid);
             refuse(
                 state,
                 out,
@@ -229,22 +299,21 @@ fn refuse(
     let Some(pod) = state.pod_mut(uid) else { return false };
     let before = pod.pending.clone();
     let since = before.as_ref().filter(|p| p.kind == kind).map_or(now, |p| p.since);
-    pod.pending = Some(Pending { kind, message: message.clone(), generation, since });
+    pod.pending = Some(Box::new(Pending { kind, message: message.clone(), generation, since }));
     if pod.pending == before {
         return false;
     }
+    pod.changed();
     // Told once per change, not once per attempt.
-    if before.is_none_or(|p| p.kind != kind || p.message != message || p.generation != generation) {
-        let reason = match kind {
-            PendingKind::Deferred => "ResizeDeferred",
-            PendingKind::Infeasible => "ResizeInfeasible",
-        };
-        if resources {
-            tell(state, out, uid, true, reason, message.clone());
-        }
-        if structure {
-            tell(state, out, uid, true, "FailedAllocation", message);
-        }
+    let reason = match kind {
+        PendingKind::Deferred => "ResizeDeferred",
+        PendingKind::Infeasible => "ResizeInfeasible",
+    };
+    if resources {
+        tell(state, out, uid, true, reason.into(), Word::from(&message));
+    }
+    if structure {
+        tell(state, out, uid, true, "FailedAllocation".into(), Word::from(&message));
     }
     true
 }
@@ -253,16 +322,16 @@ fn moved(out: &mut Commands, uid: PodUid, from: &'static str, to: &'static str) 
     out.transitions.push(Transition { pod: uid, subject: Subject::Pod, from: from.into(), to: to.into() });
 }
 
-fn tell(state: &mut State, out: &mut Commands, pod: PodUid, warning: bool, reason: &str, message: Name) {
-    let event = KubernetesEvent { warning, reason: reason.into(), message, container: None };
+fn tell(state: &mut State, out: &mut Commands, pod: PodUid, warning: bool, reason: Word, message: Word) {
+    let event = KubernetesEvent { warning, reason, message, container: None };
     state.command(out, pod, Rule::Told, Action::RecordEvent(event));
 }
 
 /// The sum that a pod's spec asks for, as Kubernetes computes a pod's requests: pod-level resources if given; else main
 /// containers and sidecars together, or an init container with the sidecars before it where that is more; and overhead.
-pub fn pod_requests(spec: &crate::spec::PodSpec) -> crate::resources::ResourceList {
-    let mut running = crate::resources::ResourceList::default();
-    let mut peak = crate::resources::ResourceList::default();
+pub fn pod_requests(spec: &crate::spec::PodSpec) -> ResourceList {
+    let mut running = ResourceList::default();
+    let mut peak = ResourceList::default();
     for init in &spec.init_containers {
         if crate::spec::PodSpec::is_sidecar(init) {
             running.add(&init.resources.requests);
@@ -285,12 +354,21 @@ pub fn pod_requests(spec: &crate::spec::PodSpec) -> crate::resources::ResourceLi
     running
 }
 
+/// What the pod's cgroup is to have: requests always, a limit only where every container has one.
+pub(crate) fn cgroup_of(spec: &crate::spec::PodSpec, requests: &ResourceList) -> Resources {
+    let limits = |name: ResourceName| limit_of_all(spec, &name).map(|amount| (name, amount));
+    let cpu = requests.get(&ResourceName::Cpu);
+    Resources {
+        requests: ResourceList::from_pairs([(ResourceName::Cpu, cpu)]),
+        limits: ResourceList::from_pairs(
+            [limits(ResourceName::Cpu), limits(ResourceName::Memory)].into_iter().flatten(),
+        ),
+    }
+}
+
 /// What all of a pod together may use at most: its own limit, else the sum where every main container has one.
 /// Saturates, since a manifest may ask for anything.
-pub(crate) fn limit_of_all(
-    spec: &crate::spec::PodSpec,
-    name: &crate::resources::ResourceName,
-) -> Option<u64> {
+pub(crate) fn limit_of_all(spec: &crate::spec::PodSpec, name: &ResourceName) -> Option<u64> {
     let of_pod = spec.resources.as_ref().and_then(|r| r.limits.given(name));
     let add =
         |sum: u64, c: &Arc<crate::spec::Container>| Some(sum.saturating_add(c.resources.limits.given(name)?));

@@ -2,6 +2,7 @@
 //! what a person should be told. A fact that fits nothing is an anomaly and changes nothing else.
 
 mod container;
+mod mirror;
 mod recovery;
 mod sandbox;
 mod spec;
@@ -11,9 +12,10 @@ use crate::anomaly::AnomalyKind;
 use crate::command::{Action, Commands, KubernetesEvent, Rule, Subject, Transition};
 use crate::context::{Touched, text};
 use crate::event::Fact;
-use crate::ids::{Name, OpId, PodUid};
+use crate::ids::{Name, OpId, PodUid, Word};
 use crate::node::State;
 use crate::state::PodState;
+use alloc::sync::Arc;
 
 pub(crate) use container::end_instance;
 pub(crate) use recovery::look_again;
@@ -110,18 +112,45 @@ pub(crate) fn observe(state: &mut State, fact: &Fact, touched: &mut Touched, out
         Fact::StatusWritten { op, pod } => spec::status_written(&mut r, *op, *pod),
         Fact::StatusWriteFailed { op, pod, .. } => spec::status_write_failed(&mut r, *op, *pod),
         Fact::ReleaseFailed { op, pod, .. } => spec::release_failed(&mut r, *op, *pod),
+        Fact::MirrorSeen { namespace, name, mirror } => {
+            mirror::seen(&mut r, (namespace.clone(), name.clone()), mirror)
+        }
+        Fact::MirrorGone { namespace, name, mirror } => {
+            mirror::gone(&mut r, (namespace.clone(), name.clone()), *mirror)
+        }
+        Fact::MirrorCreated { op, namespace, name, mirror } => {
+            mirror::created(&mut r, *op, (namespace.clone(), name.clone()), mirror)
+        }
+        Fact::MirrorDeleted { op, namespace, name, mirror } => {
+            mirror::deleted(&mut r, *op, (namespace.clone(), name.clone()), *mirror)
+        }
+        Fact::MirrorFailed { op, pod, namespace, name, error } => {
+            mirror::failed(&mut r, *op, (namespace.clone(), name.clone()), *pod, error)
+        }
     }
 }
 
 impl Recording<'_> {
-    /// The pod that a fact names, touched; or an anomaly.
+    /// The pod that a fact names, touched and changed; or an anomaly.
     pub(crate) fn pod(&mut self, uid: PodUid) -> Option<&mut PodState> {
-        if !self.state.pods.contains_key(&uid) {
-            self.state.anomaly(AnomalyKind::UnknownPod, Some(uid), "no such pod".into());
-            return None;
+        let pod = self.pod_unchanged(uid)?;
+        pod.changed();
+        Some(pod)
+    }
+
+    /// The pod that a fact names, if the fact by itself changes nothing that the status or the charge is derived from.
+    pub(crate) fn pod_unchanged(&mut self, uid: PodUid) -> Option<&mut PodState> {
+        match self.state.pods.get_mut(&uid) {
+            Some(pod) => {
+                self.touched.add(uid);
+                Some(Arc::make_mut(pod))
+            }
+            None => {
+                let (kind, event) = (AnomalyKind::UnknownPod, self.state.events);
+                self.state.anomalies.note(kind, event, Some(uid), "no such pod".into());
+                None
+            }
         }
-        self.touched.add(uid);
-        self.state.pod_mut(uid)
     }
 
     /// A completion that names no operation in flight.
@@ -139,8 +168,8 @@ impl Recording<'_> {
         &mut self,
         pod: PodUid,
         warning: bool,
-        reason: &str,
-        message: Name,
+        reason: &'static str,
+        message: Word,
         container: Option<Name>,
     ) {
         let event = KubernetesEvent { warning, reason: reason.into(), message, container };

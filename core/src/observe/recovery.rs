@@ -8,15 +8,16 @@ use crate::anomaly::AnomalyKind;
 use crate::command::{Action, Subject};
 use crate::context::{Why, text};
 use crate::event::{OpError, SeenContainer, SeenMount, SeenSandbox, SeenState};
-use crate::ids::{OpId, PodUid, Source};
+use crate::ids::{OpId, PodUid, Source, VolumeId};
 use crate::node::{Look, Recovery};
-use crate::spec::Container;
+use crate::spec::{Container, VolumeMount};
 use crate::state::{
     ContainerKind, ContainerState, HookState, Instance, InstancePhase, Lifecycle, PodState, Probes, Retry,
     Sandbox, SandboxPhase, Shared, TerminationCause, VolumePhase, VolumeState,
 };
 use crate::time::Nanos;
 use alloc::borrow::Cow;
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -32,6 +33,7 @@ pub(super) fn agent_started(r: &mut Recording<'_>, boot_id: u128) {
             forget_operations(pod, rebooted);
         }
     }
+    super::mirror::forget_all(r);
     let mounts = r.look(Action::ObserveMounts);
     let runtime = r.look(Action::ObserveRuntime);
     r.state.recovery = Recovery {
@@ -122,14 +124,17 @@ pub(super) fn source_ready(r: &mut Recording<'_>, source: Source) {
     let (epoch, now) = (r.state.epoch, r.state.now);
     let all: Vec<PodUid> = r.state.pods.keys().copied().collect();
     for uid in all {
-        let Some(pod) = r.pod(uid) else { continue };
+        r.touched.add(uid);
+        let Some(pod) = r.state.pod_mut(uid) else { continue };
+        pod.changed();
         // The list is whole, and this pod is not in it.
         if pod.pod.source == source && pod.applied_in != epoch && !pod.object_gone {
-            super::spec::object_gone(pod, now);
+            super::spec::object_gone(pod, now, r.out);
         }
     }
     if r.state.sources_ready() {
         adopt_orphans(r);
+        super::mirror::touch_all(r);
         r.state.wake_allocator(now, Why::CapacityFreed);
     }
 }
@@ -153,7 +158,8 @@ fn adopt_orphans(r: &mut Recording<'_>) {
         let orphan = crate::spec::Pod::orphan(uid);
         let mut pod = PodState::new(Shared::new(Arc::new(orphan)), events, epoch);
         pod.object_gone = true;
-        super::spec::terminate(&mut pod, TerminationCause::Orphan, now, now.after(Nanos::secs(1)));
+        r.moved(uid, Subject::Pod, "", pod.label());
+        super::spec::terminate(&mut pod, TerminationCause::Orphan, now, now.after(Nanos::secs(1)), r.out);
         r.state.recovery.unclaimed_containers = containers.iter().filter(|c| c.pod == uid).cloned().collect();
         r.state.recovery.unclaimed_sandboxes = sandboxes.iter().filter(|s| s.pod == uid).cloned().collect();
         r.state.recovery.unclaimed_mounts = mounts.iter().filter(|m| m.pod == uid).cloned().collect();
@@ -305,7 +311,7 @@ pub(super) fn runtime_observed(
                 let look = &mut r.state.recovery.runtime;
                 look.asked = None;
                 look.retry.fail(now, timing.retry_backoff_initial, timing.retry_backoff_max);
-                if let Some(at) = look.retry.until {
+                if let Some(at) = look.retry.until() {
                     r.state.wake_allocator(at, Why::ObserveRetry);
                 }
             }
@@ -439,19 +445,12 @@ fn container_found(r: &mut Recording<'_>, uid: PodUid, seen: &SeenContainer) {
             let mut container = ContainerState::new(Shared::new(definition.clone()), kind, id.incarnation);
             container.next_attempt = id.attempt.saturating_add(1);
             container.restarts = id.attempt;
-            let mounts: Vec<crate::command::MountedVolume> = definition
-                .mounts
-                .iter()
-                .map(|m| crate::command::MountedVolume {
-                    volume: crate::ids::VolumeId { name: m.name.clone(), generation: 0 },
-                    mount: m.clone(),
-                })
-                .collect();
-            container.instance = Some(Instance {
+            let life = |m: &VolumeMount| VolumeId { name: m.name.clone(), generation: 0 };
+            container.instance = Some(Box::new(Instance {
                 attempt: id.attempt,
                 phase: InstancePhase::Unknown,
                 spec: Shared::new(definition.clone()),
-                mounts: mounts.into(),
+                leases: definition.mounts.iter().map(life).collect(),
                 image_id: "".into(),
                 sandbox: pod.sandbox.as_ref().map_or(0, |s| s.attempt),
                 started_at: None,
@@ -461,7 +460,7 @@ fn container_found(r: &mut Recording<'_>, uid: PodUid, seen: &SeenContainer) {
                 post_start: HookState::Done,
                 probes: Probes::default(),
                 stop: None,
-            });
+            }));
             pod.containers.push(container);
             r.moved(uid, Subject::Container(id), "", "Unknown");
             return container_seen(r, uid, seen);
@@ -578,7 +577,7 @@ pub(super) fn observe_failed(r: &mut Recording<'_>, op: OpId, error: &OpError) {
     };
     look.asked = None;
     look.retry.fail(now, timing.retry_backoff_initial, timing.retry_backoff_max);
-    if let Some(at) = look.retry.until {
+    if let Some(at) = look.retry.until() {
         r.state.wake_allocator(at, Why::ObserveRetry);
     }
     r.state.anomaly(
@@ -592,7 +591,7 @@ pub(super) fn observe_failed(r: &mut Recording<'_>, op: OpId, error: &OpError) {
 /// wake-up that led here took the place of its own.
 pub(crate) fn look_again(r: &mut Recording<'_>) {
     let now = r.state.now;
-    let wanted = |look: &Look| look.retry.until.filter(|_| !look.seen && look.asked.is_none());
+    let wanted = |look: &Look| look.retry.until().filter(|_| !look.seen && look.asked.is_none());
     let (mounts, runtime) = (wanted(&r.state.recovery.mounts), wanted(&r.state.recovery.runtime));
     for at in [mounts, runtime].into_iter().flatten().filter(|at| *at > now) {
         r.state.wake_allocator(at, Why::ObserveRetry);

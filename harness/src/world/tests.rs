@@ -445,3 +445,18 @@ fn a_status_write_alone_tells_the_agent_nothing() {
     stage.pass(Nanos::millis(20));
     assert!(!stage.facts().iter().any(|f| matches!(f, Fact::PodApplied(_))));
 }
+
+#[test]
+fn a_fork_goes_on_apart_and_ends_as_its_origin_would() {
+    let mut stage = Stage::new();
+    stage.world.release(&scope(Operation::Watch, ""));
+    let mut fork = stage.world.fork().unwrap();
+    stage.world.crash_agent();
+    assert!(!stage.world.agent.is_alive() && fork.agent.is_alive());
+    // The origin folds its log anew on its way; both get there.
+    for world in [&mut stage.world, &mut fork] {
+        world.run_until(BEGINNING.after(Nanos::secs(30)), &mut Earliest).unwrap();
+        assert!(!world.is_broken, "D1");
+        assert_eq!(world.instances().len(), 1);
+    }
+}

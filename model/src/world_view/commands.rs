@@ -35,7 +35,9 @@ pub fn begins_something(action: &Action) -> bool {
         | Action::ObserveRuntime
         | Action::PublishStatus { .. }
         | Action::RecordEvent(_)
-        | Action::ReleasePod => false,
+        | Action::ReleasePod
+        | Action::CreateMirror { .. }
+        | Action::DeleteMirror { .. } => false,
     }
 }
 
@@ -63,7 +65,9 @@ pub fn carried_allocation(action: &Action) -> Option<&Arc<PodSpec>> {
         | Action::ObserveRuntime
         | Action::PublishStatus { .. }
         | Action::RecordEvent(_)
-        | Action::ReleasePod => None,
+        | Action::ReleasePod
+        | Action::CreateMirror { .. }
+        | Action::DeleteMirror { .. } => None,
     }
 }
 
@@ -90,6 +94,10 @@ impl WorldView {
         let Some(pod) = self.pods.get_mut(&command.pod) else { return };
         if let Some(allocated) = carried_allocation(&command.action) {
             pod.show_allocation(index, allocated);
+        }
+        // Its terminal status may have to wait for a write that failed; that it made room is told at once.
+        if matches!(&command.action, Action::RecordEvent(event) if &*event.reason == "Preempting") {
+            pod.begin_termination(index, "it made room for a critical pod");
         }
         match command.cause.rule {
             Rule::PodTerminating => pod.begin_termination(index, "the node began to end the pod"),
@@ -133,7 +141,9 @@ impl WorldView {
             | Rule::StatusChanged
             | Rule::LifecycleHook
             | Rule::ProbeLifetime
-            | Rule::Told => {}
+            | Rule::Told
+            | Rule::MirrorNeeded
+            | Rule::MirrorObsolete => {}
         }
         act(pod, command, at, index);
         occupy(pod, command, at, index);
@@ -143,6 +153,7 @@ impl WorldView {
 /// Records the operation that a command begins. A stop of what has ended begins none: its completion has been.
 fn occupy(pod: &mut PodView, command: &Command, at: Time, index: usize) {
     let Some(operation) = InFlight::begun_by(command, at, index) else { return };
+    pod.last_op = Some(command.op);
     if operation.is_stop()
         && let Lane::Container(id) = &operation.lane
         && pod.container(id).is_some_and(|c| !c.may_run())
@@ -189,14 +200,20 @@ fn act(pod: &mut PodView, command: &Command, at: Time, index: usize) {
             }
         }
         Action::PullImage { container, image, .. } => {
-            let place = pod.allocation.first_with(&container.name, |c| c.image == *image);
-            imply(pod, index, place);
+            // An ephemeral container bypasses allocation: its pull says nothing of the rest.
+            let is_ephemeral =
+                |spec: &Arc<PodSpec>| spec.ephemeral_containers.iter().any(|c| c.name == container.name);
+            if !pod.allocation.possible().any(is_ephemeral) {
+                let place = pod.allocation.first_with(&container.name, |c| c.image == *image);
+                imply(pod, index, place);
+            }
         }
         Action::ResizeContainer { container, resources } => {
             let place = pod.allocation.first_with(&container.name, |c| c.resources == *resources);
             imply(pod, index, place);
             if let Some(view) = pod.container_mut(container) {
                 view.resizing = Some(resources.requests.clone());
+                view.resized = Some((index, resources.requests.clone()));
             }
         }
         Action::CreateSandbox { attempt, .. } => {
@@ -233,7 +250,7 @@ fn act(pod: &mut PodView, command: &Command, at: Time, index: usize) {
             stop(pod, command.cause.rule, container, at.after(*grace), false, index);
         }
         Action::KillContainer { container } => stop(pod, command.cause.rule, container, at, true, index),
-        Action::PublishStatus { status } => {
+        Action::PublishStatus { status, .. } => {
             if status.phase.is_terminal() {
                 // What the API knows it does not forget: only the first acknowledgement matters.
                 let acknowledged = pod.terminal.and_then(|t| t.acknowledged);
@@ -243,16 +260,26 @@ fn act(pod: &mut PodView, command: &Command, at: Time, index: usize) {
             pod.published = Some((index, status.clone()));
         }
         Action::ReleasePod => pod.released = Some(index),
+        Action::StartProbe { container, probe, .. } => {
+            if let Some(view) = pod.container_mut(container) {
+                view.probing.insert(*probe);
+            }
+        }
+        Action::StopProbe { container, probe } => {
+            if let Some(view) = pod.container_mut(container) {
+                view.probing.remove(probe);
+            }
+        }
         Action::StopSandbox { .. }
         | Action::RemoveSandbox { .. }
         | Action::RemoveContainer { .. }
         | Action::ResizePod { .. }
         | Action::RunHook { .. }
-        | Action::StartProbe { .. }
-        | Action::StopProbe { .. }
         | Action::ObserveMounts
         | Action::ObserveRuntime
-        | Action::RecordEvent(_) => {}
+        | Action::RecordEvent(_)
+        | Action::CreateMirror { .. }
+        | Action::DeleteMirror { .. } => {}
     }
 }
 
