@@ -63,12 +63,7 @@ pub(crate) fn write(
 
 /// A client's change of a pod's status: of the stored one whatever the change does not name stays, as on any other
 /// subresource, and the rest of the pod is not its business.
-pub(crate) fn change(
-    api: &mut Api,
-    call: &mut Call<'_>,
-    key: &Key,
-    body: &Body,
-) -> Result<Response, Status> {
+pub(crate) fn change(api: &mut Api, call: &mut Call<'_>, key: &Key, body: &Body) -> Result<Response, Status> {
     let Some(entry) = api.store.get(key) else { return Err(Status::not_found("Pod", &key.name)) };
     let old = &entry.object;
     let Some(uid) = PodUid::parse_uuid(text(at(old, "metadata"), "uid")) else {

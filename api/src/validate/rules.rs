@@ -102,7 +102,9 @@ mod tests {
         for number in 1..=40 {
             assert!(numbers.contains(format!("S{number}").as_str()), "S{number}");
         }
-        for other in ["C10", "C15", "M1", "M2", "M11", "M15", "W8", "W9", "W13", "D1", "D2", "D6", "D7", "S41", "P8"] {
+        for other in
+            ["C10", "C15", "M1", "M2", "M11", "M15", "W8", "W9", "W13", "D1", "D2", "D6", "D7", "S41", "P8"]
+        {
             assert!(!numbers.contains(other), "{other}");
         }
     }
