@@ -1,6 +1,6 @@
 //! The command line.
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
 /// Run, replay and look at a Kubernetes node's lifecycle.
@@ -19,14 +19,16 @@ pub struct Cli {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Play scenarios on a simulated node and check what they expect
+    /// Play scenarios on a simulated node, or on this host, and check what they expect
     Run(Run),
     /// Fold a journal again: its timeline, or the state of a pod at any moment
     Replay(Replay),
     /// Show a journal's records
     Log(Log),
     /// Write a snapshot of a journal's state, so that it need not be folded from the start
-    Snapshot(Journal),
+    Snapshot(Snapshot),
+    /// Hand over what any node left behind, get what happened and which invariant was broken
+    Judge(Judge),
     /// Fold a journal from the start and compare everything that it recorded: digests, commands, snapshots, chain
     Verify(Journal),
     /// Explain what would become of a request on pods/dynamic, stage by stage, without a server
@@ -58,6 +60,9 @@ pub struct Sim {
     /// None of these faults or actions
     #[arg(long, value_name = "FAULT,..", value_delimiter = ',')]
     pub without: Vec<String>,
+    /// Hunt a saboteur (a correct node made wrong in one historical way) until it is caught; `all`: each of them, as a table
+    #[arg(long, value_name = "NAME|all", conflicts_with_all = ["seed", "time", "only", "without"])]
+    pub sabotage: Option<String>,
     /// JSON, one object a line
     #[arg(long)]
     pub json: bool,
@@ -85,6 +90,12 @@ pub struct Run {
     /// Scenario files
     #[arg(required = true, value_name = "SCENARIO")]
     pub scenarios: Vec<PathBuf>,
+    /// Where: in a simulated world, or with real mounts and processes on this host (needs root)
+    #[arg(long, value_enum, default_value_t = BackendKind::Simulated, value_name = "BACKEND")]
+    pub backend: BackendKind,
+    /// An image that is a directory of this host: its root file system, or one with `rootfs` in it. Any tag, if NAME has none
+    #[arg(long = "image", value_name = "NAME=PATH", value_parser = image)]
+    pub images: Vec<(String, PathBuf)>,
     /// Keep the node's journal in this directory (with several scenarios, in one below it for each, by name)
     #[arg(long, value_name = "DIR")]
     pub journal: Option<PathBuf>,
@@ -95,6 +106,51 @@ pub struct Run {
     #[arg(short, long, conflicts_with_all = ["json", "quiet"])]
     pub verbose: bool,
     /// Only the result of each scenario; of one that fails, the timeline too
+    #[arg(short, long, conflicts_with = "json")]
+    pub quiet: bool,
+}
+
+/// What a scenario is played on.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
+pub enum BackendKind {
+    /// The simulated world
+    Simulated,
+    /// This host
+    Linux,
+}
+
+/// Reads `NAME=PATH`.
+fn image(text: &str) -> Result<(String, PathBuf), String> {
+    match text.split_once('=') {
+        Some((name, path)) if !name.is_empty() && !path.is_empty() => Ok((name.to_owned(), path.into())),
+        Some(_) | None => Err("write NAME=PATH, as in registry.local/app=/srv/app-root".into()),
+    }
+}
+
+/// `nodefold judge`
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Recognised by content, plain, .gz or .zst: kubelet logs of every era behind any collector, API \
+watches, lists, audit logs, Events, containerd and CRI-O logs, `ctr events`, crictl listings, mount tables, kubelet \
+checkpoints.\n\nExit status: 0 clean; 1 findings; 2 nothing recognisable in the input."
+)]
+pub struct Judge {
+    /// What the node left behind (`-`: standard input)
+    #[arg(required = true, value_name = "FILES")]
+    pub files: Vec<PathBuf>,
+    /// One JSON object: findings, notes, coverage
+    #[arg(long)]
+    pub json: bool,
+    /// The year of stamps that have none
+    #[arg(long, value_name = "YEAR")]
+    pub year: Option<i32>,
+    /// Show the timeline of this pod (NS/NAME or its UID)
+    #[arg(long, value_name = "POD", conflicts_with = "json")]
+    pub pod: Option<String>,
+    /// Show every entry of every pod
+    #[arg(short, long, conflicts_with_all = ["json", "quiet"])]
+    pub verbose: bool,
+    /// Only the verdict, no timeline
     #[arg(short, long, conflicts_with = "json")]
     pub quiet: bool,
 }
@@ -137,7 +193,20 @@ pub struct Log {
     pub json: bool,
 }
 
-/// `nodefold snapshot` and `nodefold verify`
+/// `nodefold snapshot`
+#[derive(Debug, Args)]
+pub struct Snapshot {
+    /// The journal's directory
+    pub journal: PathBuf,
+    /// Write no snapshot into the journal, but its state as a document that every version reads into this file
+    #[arg(long, value_name = "FILE")]
+    pub portable: Option<PathBuf>,
+    /// JSON instead of lines
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `nodefold verify`
 #[derive(Debug, Args)]
 pub struct Journal {
     /// The journal's directory

@@ -16,7 +16,10 @@ mod ending;
 mod facts;
 mod journal;
 mod json;
+mod judge;
+mod judge_view;
 mod lanes;
+mod linux;
 mod lives;
 mod log;
 mod manifests;
@@ -28,6 +31,7 @@ mod pods;
 mod replay;
 mod requests;
 mod run;
+mod sabotage;
 mod shrink;
 mod sim;
 mod snapshot;
@@ -44,6 +48,10 @@ use paint::{Tone, paint};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    // First of all: this process may be meant to be a pod's shim.
+    if let Some(code) = nodefold_agent::pod::dispatch(std::env::args_os()) {
+        return code;
+    }
     let cli = args::Cli::parse();
     let mut out = Out::new();
     let done = match &cli.command {
@@ -52,6 +60,7 @@ fn main() -> ExitCode {
         args::Command::Log(args) => log::log(args, &mut out),
         args::Command::Snapshot(args) => snapshot::snapshot(args, &mut out),
         args::Command::Admit(args) => admit::admit(args, &mut out),
+        args::Command::Judge(args) => judge::judge(args, &mut out),
         args::Command::Verify(args) => verify::verify(&args.journal, args.json, &mut out),
         args::Command::Sim(args) => sim::sim(args, &mut out),
         args::Command::Shrink(args) => shrink::shrink(args, &mut out),

@@ -34,14 +34,15 @@ pub fn shrink(args: &args::Shrink, out: &mut Out) -> Result<Ending> {
         bar.elapsed() < limit
     };
     std::panic::set_hook(Box::new(|_| {}));
-    let shrunk = shrink_history(&history, &SwarmOptions::default().brain, &mut goes_on);
+    let shrunk = shrink_history(&history, &SwarmOptions::default().driven, &mut goes_on);
     let _ = std::panic::take_hook();
     bar.finish_and_clear();
     let Some(shrunk) = shrunk else {
         out.line(paint(Tone::Good.style(), format!("✓ {name} breaks nothing")));
         return Ok(Ending::Good);
     };
-    let stem = args.history.file_stem().map_or_else(|| "history".into(), |s| s.to_string_lossy().into_owned());
+    let stem =
+        args.history.file_stem().map_or_else(|| "history".into(), |s| s.to_string_lossy().into_owned());
     let file = args.out.clone().unwrap_or_else(|| args.history.with_file_name(format!("{stem}.shrunk.yaml")));
     let about = shrunk.broken.what.lines().next().unwrap_or_default();
     let text = shrunk.history.to_text(&format!("{stem}-shrunk"), about);

@@ -4,6 +4,7 @@ use crate::args;
 use crate::ending::{Ending, Unusable};
 use crate::out::Out;
 use crate::paint::{Tone, paint};
+use crate::sabotage;
 use anyhow::Result;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -19,7 +20,11 @@ const SEEDS: u64 = 1000;
 
 /// Hunts.
 pub fn sim(args: &args::Sim, out: &mut Out) -> Result<Ending> {
-    let options = SwarmOptions { only: kinds(&args.only)?, without: kinds(&args.without)?, ..SwarmOptions::default() };
+    if let Some(name) = &args.sabotage {
+        return sabotage::sabotage(args, name, out);
+    }
+    let options =
+        SwarmOptions { only: kinds(&args.only)?, without: kinds(&args.without)?, ..SwarmOptions::default() };
     let seeds = seeds(args)?;
     let limit = args.time.as_deref().map(time).transpose()?;
     let available = std::thread::available_parallelism().map_or(1, usize::from);
@@ -79,7 +84,7 @@ fn kinds(names: &[String]) -> Result<Vec<Kind>> {
 }
 
 /// `1000` are the first thousand; `20..30` are ten.
-fn seeds(args: &args::Sim) -> Result<Range<u64>> {
+pub fn seeds(args: &args::Sim) -> Result<Range<u64>> {
     if let Some(seed) = args.seed {
         return Ok(seed..seed.saturating_add(1));
     }
@@ -130,7 +135,8 @@ impl Hunt {
         let count = seeds.end - seeds.start;
         let bar = if limit.is_some() { ProgressBar::no_length() } else { ProgressBar::new(count) };
         bar.set_draw_target(ProgressDrawTarget::stderr_with_hz(4));
-        let shape = if limit.is_some() { "{elapsed} {pos} seeds {msg}" } else { "{wide_bar} {pos}/{len} {msg}" };
+        let shape =
+            if limit.is_some() { "{elapsed} {pos} seeds {msg}" } else { "{wide_bar} {pos}/{len} {msg}" };
         if let Ok(style) = ProgressStyle::with_template(shape) {
             bar.set_style(style);
         }
@@ -156,7 +162,10 @@ impl Hunt {
         let (reached, all) = self.coverage.reached();
         let speed = self.seeds as u128 * 1000 / self.bar.elapsed().as_millis().max(1);
         let simulated = self.totals.simulated / 3_600_000_000_000;
-        self.bar.set_message(format!("{speed} seeds/s, {simulated} h simulated, {reached}/{all} pairs, {} broke", self.broken));
+        self.bar.set_message(format!(
+            "{speed} seeds/s, {simulated} h simulated, {reached}/{all} pairs, {} broke",
+            self.broken
+        ));
         if !report.broken.is_empty() {
             self.broken += 1;
             self.tell_broken(&report, out);
@@ -253,7 +262,10 @@ fn build() -> String {
 /// Writes a file, and the directories that it is in.
 pub fn save(file: &Path, text: &str) -> Result<()> {
     let failed = |error: std::io::Error| {
-        Unusable::new(format!("{}: {error}", file.display()), "name a directory that can be written with --out")
+        Unusable::new(
+            format!("{}: {error}", file.display()),
+            "name a directory that can be written with --out",
+        )
     };
     if let Some(dir) = file.parent() {
         std::fs::create_dir_all(dir).map_err(failed)?;

@@ -5,7 +5,7 @@ mod simpler;
 
 use crate::history::{History, Replayed, replay};
 use crate::scenario::Verb;
-use crate::swarm::{BrainOf, Broken};
+use crate::swarm::{Broken, Driven};
 use simpler::simpler;
 
 /// A history at a local minimum, or as small as the time allowed.
@@ -22,10 +22,10 @@ pub struct Shrunk {
 }
 
 /// Shrinks a history; `None` if it breaks nothing. `goes_on` says whether there is time for another try.
-pub fn shrink(history: &History, brain: &BrainOf, goes_on: &mut dyn FnMut() -> bool) -> Option<Shrunk> {
-    let first = replay(history, brain);
+pub fn shrink(history: &History, driven: &Driven, goes_on: &mut dyn FnMut() -> bool) -> Option<Shrunk> {
+    let first = replay(history, driven);
     let broken = first.broken.first()?.clone();
-    let mut shrinker = Shrinker { best: history.clone(), broken, brain, goes_on, tried: 1, ran_out: false };
+    let mut shrinker = Shrinker { best: history.clone(), broken, driven, goes_on, tried: 1, ran_out: false };
     shrinker.adopt(history.clone(), first);
     loop {
         let before = shrinker.best.to_text("", "");
@@ -43,7 +43,7 @@ pub fn shrink(history: &History, brain: &BrainOf, goes_on: &mut dyn FnMut() -> b
 struct Shrinker<'a> {
     best: History,
     broken: Broken,
-    brain: &'a BrainOf,
+    driven: &'a Driven,
     goes_on: &'a mut dyn FnMut() -> bool,
     tried: u32,
     ran_out: bool,
@@ -57,7 +57,7 @@ impl Shrinker<'_> {
             return false;
         }
         self.tried += 1;
-        let replayed = replay(&candidate, self.brain);
+        let replayed = replay(&candidate, self.driven);
         match replayed.broken.first() {
             Some(broken) if broken.invariant == self.broken.invariant => {
                 self.adopt(candidate, replayed);

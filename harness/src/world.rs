@@ -16,15 +16,19 @@ mod latency;
 mod leftovers;
 mod mounts;
 mod process;
+mod rulebook;
 mod rules;
 mod runtime;
 mod server;
 mod usage;
+mod writes;
 
 pub use choice::{Choice, Chooser, Earliest, Enabled};
+pub use effect::failed;
 pub use fault::{CrashPoint, Fault};
 pub use inflight::{OpKey, OpKind};
 pub use label::{object_name, probe_name};
+pub use rulebook::Answers;
 pub use rules::{Failure, Operation, Rules, Scope, TargetKind};
 pub use runtime::Ending;
 pub use server::{Server, Stirred, Undeliverable};
@@ -309,7 +313,8 @@ impl World {
             })
             .map(|e| format!("{} (due in {})", self.label(&e.choice), e.due.since(self.now)))
             .collect();
-        if let Some((due, why)) = self.agent.work_due().map(|(shown, why)| (self.faults.world_time(shown), why))
+        if let Some((due, why)) =
+            self.agent.work_due().map(|(shown, why)| (self.faults.world_time(shown), why))
             && due <= horizon
         {
             waiting.push(format!("the node's {why} (due in {})", due.since(self.now)));
@@ -494,6 +499,9 @@ impl World {
             self.pending.entry(reported).or_insert(self.now.after(latency::WATCH));
         }
         self.records.push(requested(self.now, user, what, &response));
+        if let Some(wrong) = stirred.wrong {
+            self.broken("S16", wrong);
+        }
         match stirred.undeliverable {
             Some(undeliverable) => Err(undeliverable.into()),
             None => Ok(response),
@@ -538,6 +546,23 @@ impl World {
         for key in keys {
             self.hold_if_ruled(&key);
         }
+    }
+
+    /// Wakes the agent now, at a moment at which it did not ask to be woken. Whatever that makes due was due already, and
+    /// nobody would ever have come for it (L5).
+    pub fn poke(&mut self) -> Result<(), WorldError> {
+        if !self.agent.is_alive() || self.agent.next_deadline().is_some_and(|due| due <= self.now) {
+            return Ok(());
+        }
+        let before = self.records.len();
+        self.tell(Fact::Tick)?;
+        let woken = self.records[before..].iter().find_map(|record| {
+            if let Record::Command { command, .. } = record { Some(command.action.verb()) } else { None }
+        });
+        if let Some(verb) = woken {
+            self.broken("L5", format!("a {verb} was due, and the agent never asked to be woken for it"));
+        }
+        Ok(())
     }
 
     /// Ends holds (or failures); what hung goes on. How many rules ended.
@@ -642,7 +667,8 @@ impl World {
 
     /// Processes that run, by their pods' names and their containers', where the name still means that pod.
     pub fn running(&self) -> Vec<(PodRef, String)> {
-        let runs = self.runtime.containers.iter().filter(|(_, c)| matches!(c.state, runtime::State::Running { .. }));
+        let runs =
+            self.runtime.containers.iter().filter(|(_, c)| matches!(c.state, runtime::State::Running { .. }));
         runs.filter_map(|((pod, id), _)| {
             let name = self.server.name(*pod)?;
             (self.server.uid(name) == Some(*pod)).then(|| (name.clone(), id.name.to_string()))

@@ -38,10 +38,12 @@ pub fn read(field: &Reader<'_>) -> Result<Fault, InputError> {
         allowed.extend(keys);
         field.only(&allowed)
     };
-    let flag = |key: &str| Ok::<bool, InputError>(match field.get(key)? {
-        Some(value) => value.boolean()?,
-        None => false,
-    });
+    let flag = |key: &str| {
+        Ok::<bool, InputError>(match field.get(key)? {
+            Some(value) => value.boolean()?,
+            None => false,
+        })
+    };
     let time = |key: &str| duration::read(&field.require(key, &format!("say how long: `{key}: 5s`"))?);
     Ok(match *kind {
         "fail" => {
@@ -92,10 +94,12 @@ pub fn read(field: &Reader<'_>) -> Result<Fault, InputError> {
         }
         "crash" => {
             only(&["keep", "given"])?;
-            let number = |key: &str| Ok::<u64, InputError>(match field.get(key)? {
-                Some(value) => value.whole()?,
-                None => 0,
-            });
+            let number = |key: &str| {
+                Ok::<u64, InputError>(match field.get(key)? {
+                    Some(value) => value.whole()?,
+                    None => 0,
+                })
+            };
             const POINTS: [&str; 4] = ["beforeAppend", "unsynced", "afterAppend", "afterDispatch"];
             Fault::Crash(match first.string()?.as_str() {
                 "beforeAppend" => CrashPoint::BeforeAppend,
@@ -105,8 +109,10 @@ pub fn read(field: &Reader<'_>) -> Result<Fault, InputError> {
                     CrashPoint::AfterDispatch(u32::try_from(number("given")?).unwrap_or(u32::MAX))
                 }
                 other => {
-                    return Err(first
-                        .error(format!("unknown moment {other:?} of a crash"), did_you_mean(other, &POINTS)));
+                    return Err(first.error(
+                        format!("unknown moment {other:?} of a crash"),
+                        did_you_mean(other, &POINTS),
+                    ));
                 }
             })
         }
@@ -219,14 +225,18 @@ pub fn title(fault: &Fault) -> String {
         Fault::Twice { operation, .. } => format!("the answer of {operation} will come twice"),
         Fault::Linger { operation } => format!("the answer of {operation} will outlive the agent"),
         Fault::Partial { operation, .. } => format!("{operation} will be partial"),
-        Fault::Term { pod, container, takes: None } => format!("{container} of {pod} ignores TERM from now on"),
+        Fault::Term { pod, container, takes: None } => {
+            format!("{container} of {pod} ignores TERM from now on")
+        }
         Fault::Term { pod, container, takes: Some(takes) } => {
             format!("{container} of {pod} will take {takes} to end after TERM")
         }
         Fault::SandboxDies { pod, with_containers: true } => format!("{pod}'s sandbox dies with all in it"),
         Fault::SandboxDies { pod, with_containers: false } => format!("{pod}'s sandbox dies"),
         Fault::Disconnect { lasts } => format!("the API's watch is cut for {lasts}"),
-        Fault::Forbid { object, lasts } => format!("the node may not read {} for {lasts}", object_name(object)),
+        Fault::Forbid { object, lasts } => {
+            format!("the node may not read {} for {lasts}", object_name(object))
+        }
         Fault::Crash(CrashPoint::BeforeAppend) => "the agent dies before it writes its next fact".into(),
         Fault::Crash(CrashPoint::Unsynced(_)) => "the agent dies while it syncs its next fact".into(),
         Fault::Crash(CrashPoint::AfterAppend) => "the agent dies before it acts on its next fact".into(),

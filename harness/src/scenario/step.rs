@@ -2,9 +2,9 @@
 
 use super::duration;
 use super::expectation::Expectation;
+use super::fault;
 use super::node::NodeChange;
 use super::reader::{Reader, did_you_mean};
-use super::fault;
 use crate::world::{Ending, Failure, Fault, Operation, Scope, TargetKind, probe_name};
 use nodefold_core::event::{ErrorClass, ProbeKind};
 use nodefold_core::time::Nanos;

@@ -37,9 +37,10 @@ fn argument(verb: &Verb) -> Value {
     let patched = |pod: &PodRef, patch: &Value| json!({"pod": short(pod), "patch": patch});
     match verb {
         Verb::Create(object) | Verb::Update(object) => object.clone(),
-        Verb::Dynamic(pod, patch) | Verb::Resize(pod, patch) | Verb::Ephemeral(pod, patch) | Verb::Status(pod, patch) => {
-            patched(pod, patch)
-        }
+        Verb::Dynamic(pod, patch)
+        | Verb::Resize(pod, patch)
+        | Verb::Ephemeral(pod, patch)
+        | Verb::Status(pod, patch) => patched(pod, patch),
         Verb::Delete(target) => delete(target),
         Verb::Advance(time) | Verb::Settle(time) => json!(duration::exact(*time)),
         Verb::Exit { pod, container, ending } => {

@@ -70,16 +70,8 @@ pub fn nodes(node: &NodeSpec) -> Vec<NodeSpec> {
 
 /// The same time rounded up to larger and larger units.
 fn rounder(time: Nanos) -> Vec<Nanos> {
-    const UNITS: [u64; 8] = [
-        60_000_000_000,
-        10_000_000_000,
-        1_000_000_000,
-        100_000_000,
-        10_000_000,
-        1_000_000,
-        100_000,
-        1_000,
-    ];
+    const UNITS: [u64; 8] =
+        [60_000_000_000, 10_000_000_000, 1_000_000_000, 100_000_000, 10_000_000, 1_000_000, 100_000, 1_000];
     let rounded = UNITS.into_iter().filter(|unit| !time.0.is_multiple_of(*unit));
     rounded.map(|unit| Nanos(time.0.div_ceil(unit) * unit)).collect()
 }
@@ -96,10 +88,9 @@ fn faults(fault: &Fault) -> Vec<Fault> {
         Fault::Disconnect { lasts } => {
             rounder(*lasts).into_iter().map(|lasts| Fault::Disconnect { lasts }).collect()
         }
-        Fault::Forbid { object, lasts } => rounder(*lasts)
-            .into_iter()
-            .map(|lasts| Fault::Forbid { object: object.clone(), lasts })
-            .collect(),
+        Fault::Forbid { object, lasts } => {
+            rounder(*lasts).into_iter().map(|lasts| Fault::Forbid { object: object.clone(), lasts }).collect()
+        }
         Fault::DiskFull { lasts } => {
             rounder(*lasts).into_iter().map(|lasts| Fault::DiskFull { lasts }).collect()
         }

@@ -14,8 +14,17 @@ const STATES: [(&str, &[&str]); 4] = [
     (
         "container",
         &[
-            "Waiting", "Pulling", "Creating", "Created", "Starting", "Running", "Stopping", "Unknown", "Lost",
-            "Discarding", "Exited",
+            "Waiting",
+            "Pulling",
+            "Creating",
+            "Created",
+            "Starting",
+            "Running",
+            "Stopping",
+            "Unknown",
+            "Lost",
+            "Discarding",
+            "Exited",
         ],
     ),
     ("volume", &["Pending", "Mounting", "Mounted", "Failed", "Uncertain", "Unmounting"]),
@@ -192,7 +201,8 @@ impl Coverage {
     /// Pairs reached, and pairs there are.
     pub fn reached(&self) -> (u32, u32) {
         let reached = self.pairs.iter().flatten().map(|events| events.count_ones()).sum();
-        let all = STATES.iter().zip(EVENTS).map(|((_, states), events)| states.len() * events.len()).sum::<usize>();
+        let all =
+            STATES.iter().zip(EVENTS).map(|((_, states), events)| states.len() * events.len()).sum::<usize>();
         (reached, all as u32)
     }
 

@@ -4,7 +4,7 @@ use super::chance::Chance;
 use super::kind::Kind;
 use super::manifest;
 use crate::scenario::{Crash, NodeChange, PodRef, Used, Verb};
-use crate::world::{CrashPoint, Ending, Enabled, Fault, OpKey, OpKind, World};
+use crate::world::{CrashPoint, Enabled, Ending, Fault, OpKey, OpKind, World};
 use nodefold_core::event::{ErrorClass, ProbeKind};
 use nodefold_core::resources::ResourceName;
 use nodefold_core::time::Nanos;
@@ -83,20 +83,19 @@ pub fn strike(kind: Kind, chance: &mut dyn Chance, world: &World, enabled: &[Ena
             let present = manifest::images().into_iter().filter(|_| chance.once_in(1, 2)).collect();
             Some(Verb::Set(NodeChange { images: Some(present), ..NodeChange::default() }))
         }
-        Kind::ListPartial => operation(chance, world, |key, _| key.kind == OpKind::ObserveRuntime).map(
-            |operation| Verb::Fault(Fault::Partial { operation, leaves_out: chance.below(1 << 16) }),
-        ),
+        Kind::ListPartial => operation(chance, world, |key, _| key.kind == OpKind::ObserveRuntime)
+            .map(|operation| Verb::Fault(Fault::Partial { operation, leaves_out: chance.below(1 << 16) })),
         Kind::ListFailed => {
             let looks = |kind| matches!(kind, OpKind::ObserveMounts | OpKind::ObserveRuntime);
             fail(chance, ErrorClass::Transient, false, &looks)
         }
-        Kind::SandboxDies => running(chance, world).map(|(pod, _)| {
-            Verb::Fault(Fault::SandboxDies { pod, with_containers: chance.once_in(2, 3) })
-        }),
+        Kind::SandboxDies => running(chance, world)
+            .map(|(pod, _)| Verb::Fault(Fault::SandboxDies { pod, with_containers: chance.once_in(2, 3) })),
         Kind::Crash => Some(Verb::Crash(Crash::Agent)),
         Kind::CrashInside | Kind::CrashLoop => {
             // Soon after a start, or wherever the agent is.
-            (kind == Kind::CrashInside || world.is_recovering()).then(|| Verb::Fault(Fault::Crash(crash(chance))))
+            (kind == Kind::CrashInside || world.is_recovering())
+                .then(|| Verb::Fault(Fault::Crash(crash(chance))))
         }
         Kind::Reboot => Some(Verb::Crash(Crash::Host)),
         Kind::Capacity => {
@@ -166,7 +165,8 @@ fn operation(
     world: &World,
     wanted: impl Fn(&OpKey, bool) -> bool,
 ) -> Option<String> {
-    let found: Vec<&OpKey> = world.operations().filter(|(key, done)| wanted(key, *done)).map(|(key, _)| key).collect();
+    let found: Vec<&OpKey> =
+        world.operations().filter(|(key, done)| wanted(key, *done)).map(|(key, _)| key).collect();
     chance.pick(&found).map(|key| world.label_of_operation(key))
 }
 

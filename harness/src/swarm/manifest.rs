@@ -87,14 +87,14 @@ pub fn container(chance: &mut dyn Chance, features: &Features, name: &str, volum
     if features.resources && chance.once_in(2, 3) {
         container["resources"] = resources(chance);
         if chance.once_in(1, 3) {
-            container["resizePolicy"] = json!([{"resourceName": "memory", "restartPolicy": "RestartContainer"}]);
+            container["resizePolicy"] =
+                json!([{"resourceName": "memory", "restartPolicy": "RestartContainer"}]);
         }
     }
     if features.probes {
         for probe in ["readinessProbe", "livenessProbe", "startupProbe"] {
             if chance.once_in(1, 3) {
-                container[probe] =
-                    json!({"tcpSocket": {"port": 80}, "periodSeconds": 1, "initialDelaySeconds": chance.below(4)});
+                container[probe] = json!({"tcpSocket": {"port": 80}, "periodSeconds": 1, "initialDelaySeconds": chance.below(4)});
             }
         }
     }

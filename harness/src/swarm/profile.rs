@@ -112,10 +112,8 @@ fn node(chance: &mut dyn Chance) -> NodeSpec {
         allocatable.set(ResourceName::Memory, (512 << 20) * chance.between(1, 4));
         allocatable.set(ResourceName::Pods, chance.between(1, 6));
     }
-    let gates = FeatureGates {
-        dynamic_containers: chance.once_in(9, 10),
-        dynamic_volumes: chance.once_in(9, 10),
-    };
+    let gates =
+        FeatureGates { dynamic_containers: chance.once_in(9, 10), dynamic_volumes: chance.once_in(9, 10) };
     NodeSpec { facts: NodeFacts { allocatable, labels: Vec::new(), gates }, images: None }
 }
 
@@ -138,7 +136,8 @@ impl fmt::Display for Profile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} pods, {} steps, one intervention in {}", self.pods, self.steps, self.calm)?;
         for (word, often) in [("frequent", true), ("rare", false)] {
-            let mut names = self.weights.iter().filter(|(_, weight)| (*weight > 3) == often).map(|(k, _)| k.name());
+            let mut names =
+                self.weights.iter().filter(|(_, weight)| (*weight > 3) == often).map(|(k, _)| k.name());
             if let Some(first) = names.next() {
                 write!(f, "; {word}: {first}")?;
                 names.try_for_each(|name| write!(f, " {name}"))?;

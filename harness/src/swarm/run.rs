@@ -8,21 +8,44 @@ use super::profile::Profile;
 use super::{faults, users};
 use crate::brain::Brain;
 use crate::history::History;
+use crate::log::{FactLog, InMemory};
 use crate::scenario::Verb;
-use crate::world::{Choice, Enabled};
-use nodefold_core::{Config, Digest, Node};
+use crate::world::{Answers, Choice, Enabled};
+use nodefold_api::Api;
 use nodefold_core::time::{Nanos, Time};
+use nodefold_core::{Config, Digest, Node};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 /// Makes the brain that a world drives. Workers share it.
 pub type BrainOf = Arc<dyn Fn(&Config) -> Box<dyn Brain> + Send + Sync>;
 
+/// What a world drives, and what drives it: the parts that a hunt may be about.
+#[derive(Clone)]
+pub struct Driven {
+    /// What decides.
+    pub brain: BrainOf,
+    /// Where its facts are made durable.
+    pub log: Arc<dyn Fn() -> Box<dyn FactLog> + Send + Sync>,
+    /// Who answers requests to the API.
+    pub answers: Answers,
+}
+
+impl Default for Driven {
+    fn default() -> Driven {
+        Driven {
+            brain: Arc::new(|config| Box::new(Node::new(config.clone()))),
+            log: Arc::new(|| Box::<InMemory>::default()),
+            answers: Api::apply,
+        }
+    }
+}
+
 /// How to hunt.
 #[derive(Clone)]
 pub struct SwarmOptions {
-    /// What decides.
-    pub brain: BrainOf,
+    /// What is hunted.
+    pub driven: Driven,
     /// No other faults than these; empty: all.
     pub only: Vec<Kind>,
     /// None of these.
@@ -33,12 +56,7 @@ pub struct SwarmOptions {
 
 impl Default for SwarmOptions {
     fn default() -> SwarmOptions {
-        SwarmOptions {
-            brain: Arc::new(|config| Box::new(Node::new(config.clone()))),
-            only: Vec::new(),
-            without: Vec::new(),
-            oracles: true,
-        }
+        SwarmOptions { driven: Driven::default(), only: Vec::new(), without: Vec::new(), oracles: true }
     }
 }
 
@@ -71,7 +89,7 @@ pub fn run_seed(seed: u64, options: &SwarmOptions) -> SeedReport {
 /// Plays a profile with decisions from any source.
 pub fn play(seed: u64, chance: &mut dyn Chance, profile: &Profile, options: &SwarmOptions) -> SeedReport {
     let mut history = Recorder::new(profile);
-    let mut player = Player::new(&profile.node, &options.brain, options.oracles);
+    let mut player = Player::new(&profile.node, &options.driven, options.oracles);
     // A panic is a find like any other: what led to it must be told.
     let played = catch_unwind(AssertUnwindSafe(|| {
         player.begin();

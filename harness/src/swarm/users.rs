@@ -23,9 +23,8 @@ pub fn ask(kind: Kind, chance: &mut dyn Chance, profile: &Profile, server: &Serv
             vec![Verb::Dynamic(name, dynamic(chance, profile, pod))]
         }),
         Kind::Resize => with_pod(chance, server, |chance, pod, name| {
-            let resized = one_container(chance, pod).map(|container| {
-                json!({"name": container, "resources": manifest::resources(chance)})
-            });
+            let resized = one_container(chance, pod)
+                .map(|container| json!({"name": container, "resources": manifest::resources(chance)}));
             let patch = json!({"spec": {"containers": [resized]}});
             vec![Verb::Resize(name, patch)]
         }),
@@ -34,7 +33,8 @@ pub fn ask(kind: Kind, chance: &mut dyn Chance, profile: &Profile, server: &Serv
             let mounts: Vec<Value> =
                 volumes.iter().filter(|_| chance.once_in(1, 2)).map(|v| manifest::mount(v)).collect();
             let debugger = format!("debug{}", chance.below(3));
-            let debugger = json!({"name": debugger, "image": manifest::image(chance), "volumeMounts": mounts});
+            let debugger =
+                json!({"name": debugger, "image": manifest::image(chance), "volumeMounts": mounts});
             vec![Verb::Ephemeral(name, json!({"spec": {"ephemeralContainers": [debugger]}}))]
         }),
         Kind::Update => with_pod(chance, server, |chance, pod, _| vec![Verb::Update(updated(chance, pod))]),
@@ -169,7 +169,12 @@ fn with_pod(
 
 /// The names in a list of a pod's.
 fn names(list: &Value) -> Vec<String> {
-    list.as_array().into_iter().flatten().filter_map(|item| item["name"].as_str()).map(str::to_owned).collect()
+    list.as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|item| item["name"].as_str())
+        .map(str::to_owned)
+        .collect()
 }
 
 fn one_container(chance: &mut dyn Chance, pod: &Value) -> Option<String> {
@@ -244,13 +249,7 @@ impl Patch {
     }
 }
 
-fn add_volume(
-    chance: &mut dyn Chance,
-    profile: &Profile,
-    pod: &Value,
-    has: &[String],
-    patch: &mut Patch,
-) {
+fn add_volume(chance: &mut dyn Chance, profile: &Profile, pod: &Value, has: &[String], patch: &mut Patch) {
     let free: Vec<&str> = VOLUMES.into_iter().filter(|name| !has.iter().any(|h| h == name)).collect();
     let Some(name) = chance.pick(&free).copied() else { return };
     if patch.volumes.iter().any(|volume| volume["name"] == name) {
@@ -318,8 +317,14 @@ fn invalid(chance: &mut dyn Chance, pod: &Value, name: PodRef) -> Vec<Verb> {
             json!({"spec": {"containers": [{"name": container, "volumeMounts": [{"name": "none", "mountPath": "/none"}]}]}}),
         ),
         1 => Verb::Dynamic(name, json!({"spec": {"volumes": [{"name": volume, "$patch": "delete"}]}})),
-        2 => Verb::Dynamic(name, json!({"spec": {"volumes": [{"name": "far", "nfs": {"server": "a", "path": "/"}}]}})),
-        3 => Verb::Dynamic(in_default("nobody"), json!({"spec": {"containers": [{"name": "a", "image": "a"}]}})),
+        2 => Verb::Dynamic(
+            name,
+            json!({"spec": {"volumes": [{"name": "far", "nfs": {"server": "a", "path": "/"}}]}}),
+        ),
+        3 => Verb::Dynamic(
+            in_default("nobody"),
+            json!({"spec": {"containers": [{"name": "a", "image": "a"}]}}),
+        ),
         4 => {
             let all = names(&pod["spec"]["containers"]).into_iter();
             let all: Vec<Value> = all.map(|name| json!({"name": name, "$patch": "delete"})).collect();

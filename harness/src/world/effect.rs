@@ -6,13 +6,12 @@ use super::execute::target_of;
 use super::inflight::{Fate, OpKey, Phase};
 use super::rules::Operation;
 use super::runtime::{Container, Sandbox, State};
+use super::writes::refused;
 use super::{World, WorldError, latency};
-use crate::scenario::PodRef;
-use nodefold_api::{Request, Response, StatusReason};
 use nodefold_core::command::{Action, Command};
 use nodefold_core::event::{ErrorClass, Exit, Fact, OpError};
-use nodefold_core::ids::{ContainerId, Name, OpId, PodUid, VolumeId};
-use nodefold_core::spec::{Pod, PodSpec, Volume};
+use nodefold_core::ids::{ContainerId, PodUid, VolumeId};
+use nodefold_core::spec::{PodSpec, Volume};
 use std::collections::BTreeMap;
 
 /// What an operation did, or why it did not.
@@ -28,10 +27,8 @@ impl World {
             None => None,
         };
         // A rule's uncertain failure was done; a fault says for itself.
-        let fate = fate.or(by_rule.map(|failure| Fate {
-            error: failure.as_error(),
-            done: failure.class == ErrorClass::Uncertain,
-        }));
+        let fate = fate.or(by_rule
+            .map(|failure| Fate { error: failure.as_error(), done: failure.class == ErrorClass::Uncertain }));
         let answer = match fate {
             Some(Fate { error, done }) => {
                 if done {
@@ -160,13 +157,10 @@ impl World {
                 let (sandboxes, containers) = self.runtime.list();
                 Ok(Some(Fact::RuntimeObserved { op, complete: true, sandboxes, containers }))
             }
-            Action::PublishStatus { status, mirror } => {
-                let status = nodefold_k8s::status_to_json(status, pod);
-                return self.write_status(command, mirror.unwrap_or(pod), status);
-            }
-            Action::ReleasePod => return self.release_pod(pod),
-            Action::CreateMirror { pod } => return self.create_mirror(op, pod),
-            Action::DeleteMirror { namespace, name } => return self.delete_mirror(command, namespace, name),
+            Action::PublishStatus { .. }
+            | Action::ReleasePod
+            | Action::CreateMirror { .. }
+            | Action::DeleteMirror { .. } => return self.write_to_api(command),
             Action::StartProbe { .. } | Action::StopProbe { .. } | Action::RecordEvent(_) => Ok(None),
         })
     }
@@ -312,86 +306,16 @@ impl World {
         self.runtime.containers.get(&(pod, id.clone())).map(|c| &c.state)
     }
 
-    /// The node writes a status to the API: the pod's own object's, or its mirror's.
-    fn write_status(
-        &mut self,
-        command: &Command,
-        object: PodUid,
-        status: serde_json::Value,
-    ) -> Result<Done, WorldError> {
-        let (op, pod) = (command.op, command.pod);
-        let Some(name) = self.server.name(pod).cloned() else {
-            return Ok(Err(refused(format!("pods \"{pod}\" not found"))));
-        };
-        let mut status = status;
-        if let Some(stored) = self.server.pod(&name) {
-            nodefold_k8s::keep_foreign_conditions(&stored["status"], &mut status);
-        }
-        let request = Request::Status {
-            namespace: name.namespace.as_str().into(),
-            name: name.name.as_str().into(),
-            uid: object,
-            status,
-        };
-        let what = format!("status of {name}");
-        Ok(match self.request_as_node(what, request)? {
-            Response::Ok { .. } => Ok(Some(Fact::StatusWritten { op, pod })),
-            Response::Rejected(status) => Err(refused(status.message)),
-        })
-    }
-
-    /// The node deletes a pod's object for good. The watch brings the answer, unless it is a refusal.
-    fn release_pod(&mut self, pod: PodUid) -> Result<Done, WorldError> {
-        let what = match self.server.name(pod) {
-            Some(name) => format!("final delete of {name}"),
-            None => format!("final delete of {pod}"),
-        };
-        Ok(match self.request_as_node(what, Request::Release { uid: pod })? {
-            Response::Ok { .. } => Ok(None),
-            Response::Rejected(status) => Err(refused(status.message)),
-        })
-    }
-
-    /// The node shows a static pod at the API. One of the very same pod that is there already is as good.
-    fn create_mirror(&mut self, op: OpId, pod: &Pod) -> Result<Done, WorldError> {
-        let node_name = self.node_name.clone();
-        let object = nodefold_k8s::mirror_to_json(pod, &node_name);
-        let (namespace, name) = (pod.namespace.clone(), pod.name.clone());
-        let uid = self.server.next_uid("Pod", &namespace, &name);
-        let what = format!("mirror pod of {namespace}/{name}");
-        let response = self.request_as_node(what, Request::Create { object, uid })?;
-        let there = PodRef { namespace: namespace.to_string(), name: name.to_string() };
-        let stored = self.server.pod(&there).and_then(nodefold_k8s::mirror_from_json);
-        Ok(match (response, stored) {
-            (Response::Ok { .. } | Response::Rejected(_), Some(mirror)) if mirror.of == pod.uid => {
-                Ok(Some(Fact::MirrorCreated { op, namespace, name, mirror }))
+    fn write_to_api(&mut self, command: &Command) -> Result<Done, WorldError> {
+        match self.server.asked_by(command) {
+            None => Ok(Ok(None)),
+            Some(Err(error)) => Ok(Err(error)),
+            Some(Ok((what, request))) => {
+                let user = format!("system:node:{}", self.node_name);
+                let response = self.request(&user, what, request)?;
+                Ok(self.server.answer_to(command, &response))
             }
-            (Response::Rejected(status), _) => Err(refused(status.message)),
-            (Response::Ok { .. }, _) => Err(refused("what was created is no mirror pod".to_owned())),
-        })
-    }
-
-    /// The node deletes a mirror pod, if it is still that object.
-    fn delete_mirror(
-        &mut self,
-        command: &Command,
-        namespace: &Name,
-        name: &Name,
-    ) -> Result<Done, WorldError> {
-        let (op, mirror) = (command.op, command.pod);
-        let what = format!("delete of the mirror pod {namespace}/{name}");
-        let response = self.request_as_node(what, Request::Release { uid: mirror })?;
-        let gone = Fact::MirrorDeleted { op, namespace: namespace.clone(), name: name.clone(), mirror };
-        Ok(match response {
-            Response::Ok { .. } => Ok(Some(gone)),
-            Response::Rejected(status) if status.reason == StatusReason::NotFound => Ok(Some(gone)),
-            Response::Rejected(status) => Err(refused(status.message)),
-        })
-    }
-
-    fn request_as_node(&mut self, what: String, request: Request) -> Result<Response, WorldError> {
-        let user = format!("system:node:{}", self.node_name);
-        self.request(&user, what, request)
+        }
     }
 }
 
@@ -410,13 +334,8 @@ fn leave_out(fact: &mut Fact, bits: Option<u64>) {
     }
 }
 
-/// It did not happen, and that is an answer.
-fn refused(message: String) -> OpError {
-    OpError { class: ErrorClass::Final, reason: None, message: message.into() }
-}
-
 /// The fact that says that a command failed; `None` for those that can't.
-fn failed(command: &Command, error: OpError) -> Option<Fact> {
+pub fn failed(command: &Command, error: OpError) -> Option<Fact> {
     let (op, pod) = (command.op, command.pod);
     Some(match &command.action {
         Action::MountVolume { volume, .. } => {

@@ -50,7 +50,9 @@ impl World {
             Choice::GateReported { pod: uid, condition } => {
                 format!("delivery of condition {condition} of {}", pod(uid))
             }
-            Choice::UsageMeasured { pod: uid, subject } => format!("measurement of {subject} of {}", pod(uid)),
+            Choice::UsageMeasured { pod: uid, subject } => {
+                format!("measurement of {subject} of {}", pod(uid))
+            }
             Choice::NodeReported => "delivery of the node's change".into(),
             Choice::Reconnect => "return of the watch".into(),
             Choice::Permitted(object) => format!("permission to read {}", object_name(object)),

@@ -12,11 +12,14 @@ impl World {
         let mut left = Vec::new();
         for uid in self.on_host() {
             let is_stored = self.server.name(uid).is_some_and(|name| {
-                let stored = self.server.pod(name).is_some_and(|pod| pod["metadata"]["uid"] == uid.to_string());
+                let stored =
+                    self.server.pod(name).is_some_and(|pod| pod["metadata"]["uid"] == uid.to_string());
                 stored || self.server.files().any(|(_, pod)| pod.uid == uid)
             });
             if !is_stored {
-                left.extend(self.left_of(uid).into_iter().map(|what| format!("{what} of {}", self.server.label(uid))));
+                left.extend(
+                    self.left_of(uid).into_iter().map(|what| format!("{what} of {}", self.server.label(uid))),
+                );
             }
         }
         left
@@ -31,8 +34,7 @@ impl World {
 
     /// Objects, as manifests, that stored pods refer to and that do not exist; with every key that any of them names.
     pub fn missing_objects(&self) -> Vec<Value> {
-        let mut wanted: BTreeMap<(String, String, String), Map<String, Value>> =
-            BTreeMap::new();
+        let mut wanted: BTreeMap<(String, String, String), Map<String, Value>> = BTreeMap::new();
         for pod in self.server.pods() {
             let namespace = pod["metadata"]["namespace"].as_str().unwrap_or_default();
             let mut sources: Vec<&Value> = Vec::new();
@@ -41,26 +43,23 @@ impl World {
                 sources.extend(volume["projected"]["sources"].as_array().into_iter().flatten());
             }
             for source in sources {
-                for (field, kind, named) in
-                    [("secret", "Secret", "secretName"), ("secret", "Secret", "name"), ("configMap", "ConfigMap", "name")]
-                {
+                for (field, kind, named) in [
+                    ("secret", "Secret", "secretName"),
+                    ("secret", "Secret", "name"),
+                    ("configMap", "ConfigMap", "name"),
+                ] {
                     let Some(name) = source[field][named].as_str() else { continue };
                     let keys = source[field]["items"].as_array().into_iter().flatten();
                     let keys = keys.filter_map(|item| item["key"].as_str());
-                    let entry = wanted
-                        .entry((kind.to_owned(), namespace.to_owned(), name.to_owned()))
-                        .or_default();
+                    let entry =
+                        wanted.entry((kind.to_owned(), namespace.to_owned(), name.to_owned())).or_default();
                     entry.extend(keys.map(|key| (key.to_owned(), json!("healed"))));
                 }
             }
         }
         let missing = wanted.into_iter().filter(|((kind, namespace, name), _)| {
             let kind = if kind == "Secret" { ObjectKind::Secret } else { ObjectKind::ConfigMap };
-            let object = ObjectRef {
-                kind,
-                namespace: namespace.as_str().into(),
-                name: name.as_str().into(),
-            };
+            let object = ObjectRef { kind, namespace: namespace.as_str().into(), name: name.as_str().into() };
             self.server.referenced(&object).is_none()
         });
         missing

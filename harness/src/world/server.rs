@@ -2,6 +2,7 @@
 //! tell the agent late and coalesced. Manifest files are a second source beside it.
 
 use super::latency;
+use super::rulebook::{self, Answers};
 use crate::scenario::PodRef;
 use nodefold_api::{Api, ApiConfig, ApiEvent, Change, ChangeType, Response};
 use nodefold_core::codec;
@@ -10,6 +11,7 @@ use nodefold_core::event::{Fact, Mirror, ObjectVersion};
 use nodefold_core::ids::{Name, ObjectKind, ObjectRef, PodUid, Source};
 use nodefold_core::spec::Pod;
 use nodefold_core::time::{Nanos, Time};
+use nodefold_model::DynamicRules;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -66,6 +68,10 @@ pub struct Server {
     queues: BTreeMap<(Source, PodUid), VecDeque<OnTheWay>>,
     /// Objects that pods known to the agent refer to.
     referenced_by: BTreeMap<PodUid, BTreeSet<ObjectRef>>,
+    /// Who answers requests.
+    answers: Answers,
+    /// What `/dynamic` must answer (S16).
+    rules: DynamicRules,
     /// The watch of the API is cut.
     cut: bool,
     /// Objects that the authorizer does not let the node read.
@@ -81,6 +87,8 @@ pub struct Stirred {
     pub gates: Vec<(PodUid, String)>,
     /// A pod that can't be delivered.
     pub undeliverable: Option<Undeliverable>,
+    /// What is wrong with the answer itself (S16).
+    pub wrong: Option<String>,
 }
 
 impl Server {
@@ -110,16 +118,28 @@ impl Server {
             gates_told: BTreeMap::new(),
             queues: BTreeMap::new(),
             referenced_by: BTreeMap::new(),
+            answers: Api::apply,
+            rules: DynamicRules::default(),
             cut: false,
             forbidden: BTreeSet::new(),
         }
     }
 
+    /// Somebody else answers requests from now on.
+    pub fn answered_by(&mut self, answers: Answers) {
+        self.answers = answers;
+    }
+
     /// Handles a request and gives what it stirred up on the watches.
     pub fn request(&mut self, event: &ApiEvent, agent_listens: bool) -> (Response, Stirred) {
-        let response = self.api.apply(event);
-        let stirred = self.stir(event.at, agent_listens);
+        let (response, wrong) = rulebook::answer(self.answers, &mut self.api, &mut self.rules, event);
+        let stirred = Stirred { wrong, ..self.stir(event.at, agent_listens) };
         (response, stirred)
+    }
+
+    /// The node's name.
+    pub fn node_name(&self) -> &str {
+        &self.node_name
     }
 
     /// A UID for a new object: the same in every run, whatever else was created before.
@@ -159,6 +179,9 @@ impl Server {
         for change in changes {
             let object = &*change.object;
             let deleted = change.change == ChangeType::Deleted;
+            if deleted {
+                self.rules.gone(object);
+            }
             match &*change.kind {
                 "Pod" if object["spec"]["nodeName"] == *self.node_name => {
                     if let Some(mirror) = nodefold_k8s::mirror_from_json(object) {

@@ -137,6 +137,12 @@ fn own_evidence(
     }
     let (ContainerState::Running { .. }, Some(view)) = (&row.state, pod.container(id)) else { return };
     let Some(spec) = &view.spec else { return };
+    let shown = &row.resources.requests;
+    if *shown != view.requests && !view.requests_before.contains(shown) {
+        let explanation =
+            format!("container {id} is shown with resources that the runtime has not acknowledged (B26)");
+        report(Some(id), explanation, &[view.born]);
+    }
     if row.started && spec.startup_probe.is_some() && view.startup_passed.is_none() {
         let explanation =
             format!("container {id} is shown started, and its own startup probe has not passed");

@@ -203,6 +203,7 @@ fn act(pod: &mut PodView, command: &Command, at: Time, index: usize) {
             imply(pod, index, place);
             if let Some(view) = pod.container_mut(container) {
                 view.resizing = Some(resources.requests.clone());
+                view.resized = Some((index, resources.requests.clone()));
             }
         }
         Action::CreateSandbox { attempt, .. } => {
@@ -249,13 +250,21 @@ fn act(pod: &mut PodView, command: &Command, at: Time, index: usize) {
             pod.published = Some((index, status.clone()));
         }
         Action::ReleasePod => pod.released = Some(index),
+        Action::StartProbe { container, probe, .. } => {
+            if let Some(view) = pod.container_mut(container) {
+                view.probing.insert(*probe);
+            }
+        }
+        Action::StopProbe { container, probe } => {
+            if let Some(view) = pod.container_mut(container) {
+                view.probing.remove(probe);
+            }
+        }
         Action::StopSandbox { .. }
         | Action::RemoveSandbox { .. }
         | Action::RemoveContainer { .. }
         | Action::ResizePod { .. }
         | Action::RunHook { .. }
-        | Action::StartProbe { .. }
-        | Action::StopProbe { .. }
         | Action::ObserveMounts
         | Action::ObserveRuntime
         | Action::RecordEvent(_)

@@ -136,6 +136,7 @@ impl WorldView {
             pod.deadline = None;
             pod.in_flight.clear();
             for container in &mut pod.containers {
+                container.probing.clear();
                 if rebooted {
                     container.vanished(index);
                     continue;
@@ -194,6 +195,15 @@ fn pod_fact(pod: &mut PodView, fact: &Fact, index: usize) {
                 sandbox.index = index;
             }
         }
+        Fact::SandboxFailed { attempt, error, .. } => match error.class {
+            ErrorClass::Final | ErrorClass::Transient => {
+                for sandbox in pod.sandboxes.iter_mut().filter(|s| s.attempt == *attempt) {
+                    sandbox.live = false;
+                    sandbox.index = index;
+                }
+            }
+            ErrorClass::Uncertain => {}
+        },
         Fact::ContainerCreated { container, .. } => {
             let view = pod.container_or_stub(container, Life::Created, index);
             if matches!(
@@ -238,7 +248,7 @@ fn pod_fact(pod: &mut PodView, fact: &Fact, index: usize) {
             if let Some(view) = pod.container_mut(container)
                 && let Some(requests) = view.resizing.take()
             {
-                view.requests = requests;
+                view.acknowledged(requests);
             }
         }
         Fact::ProbeResult { container, probe, passed, .. } => probed(pod, container, *probe, *passed, index),
@@ -255,7 +265,6 @@ fn pod_fact(pod: &mut PodView, fact: &Fact, index: usize) {
         | Fact::ImagePulled { .. }
         | Fact::ImagePullFailed { .. }
         | Fact::SandboxReady { .. }
-        | Fact::SandboxFailed { .. }
         | Fact::SandboxStopFailed { .. }
         | Fact::SandboxRemoveFailed { .. }
         | Fact::ContainerStopFailed { .. }

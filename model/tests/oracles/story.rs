@@ -536,7 +536,7 @@ pub fn row(text: &str, state: ContainerState) -> ContainerStatus {
         image_id: "".into(),
         allocated_resources: ResourceList::default(),
         resources: Resources::default(),
-        mounts,
+        mounts: mounts.into(),
     }
 }
 
