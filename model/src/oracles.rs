@@ -70,8 +70,12 @@ impl Oracles {
         self.next += 1;
         self.world.prepare(entry);
         let record = match entry {
-            TraceEntry::Fact(event) => Record { index, at: event.at, what: What::Fact(&event.fact) },
-            TraceEntry::Command { at, command } => Record { index, at: *at, what: What::Command(command) },
+            TraceEntry::Fact(event) => {
+                Record { index, at: self.world.effective(event.at), what: What::Fact(&event.fact) }
+            }
+            TraceEntry::Command { at, command } => {
+                Record { index, at: self.world.effective(*at), what: What::Command(command) }
+            }
         };
         self.judge_before(&record);
         self.world.observe(entry, index);

@@ -206,8 +206,8 @@ struct Recorder {
     history: History,
     /// The time after what was written down last.
     now: Time,
-    /// The last moment after which everything due had happened.
-    whole: Time,
+    /// The last moment after which everything due had happened, if choices were taken up to it.
+    whole: Option<Time>,
     /// The choices taken since that moment.
     since: u32,
     /// The moment of the last choice.
@@ -217,17 +217,17 @@ struct Recorder {
 impl Recorder {
     fn new(profile: &Profile) -> Recorder {
         let history = History { node: profile.node.clone(), steps: Vec::new() };
-        Recorder { history, now: Time(0), whole: Time(0), since: 0, last: Time(0) }
+        Recorder { history, now: Time(0), whole: None, since: 0, last: Time(0) }
     }
 
     /// A choice was taken in its natural order.
     fn step(&mut self, player: &Player) {
         let now = player.world().now();
         if self.since == 0 {
-            self.last = self.now;
+            self.last = now;
         }
         if now > self.last {
-            self.whole = self.last;
+            self.whole = Some(self.last);
             self.since = 0;
             self.last = now;
         }
@@ -244,11 +244,10 @@ impl Recorder {
         if self.since == 0 {
             return;
         }
-        if self.whole > self.now {
-            self.history.steps.push(Verb::Advance(self.whole.since(self.now)));
+        if let Some(whole) = self.whole.take() {
+            self.history.steps.push(Verb::Advance(whole.since(self.now)));
         }
         self.history.steps.push(Verb::Step(self.since));
         self.since = 0;
-        self.whole = Time(0);
     }
 }

@@ -74,6 +74,8 @@ pub struct Server {
     rules: DynamicRules,
     /// The watch of the API is cut.
     cut: bool,
+    /// Removals that were on their way when it was.
+    lost: Vec<(PodUid, News)>,
     /// Objects that the authorizer does not let the node read.
     forbidden: BTreeSet<ObjectRef>,
 }
@@ -121,6 +123,7 @@ impl Server {
             answers: Api::apply,
             rules: DynamicRules::default(),
             cut: false,
+            lost: Vec::new(),
             forbidden: BTreeSet::new(),
         }
     }
@@ -248,8 +251,9 @@ impl Server {
     /// A mirror pod shares its static pod's name, but is an object of its own.
     fn mirror_changed(&mut self, at: Time, name: PodRef, mirror: Mirror, removed: bool, agent_listens: bool) {
         let uid = mirror.uid;
-        if self.names.insert(uid, name).is_none() {
+        if self.names.insert(uid, name.clone()).is_none() {
             self.newly_named.push(uid);
+            self.lives.entry(name).or_default().push(uid);
         }
         if !agent_listens || self.cut || (!removed && self.sent_mirrors.get(&uid) == Some(&mirror)) {
             return;
@@ -301,11 +305,22 @@ impl Server {
         self.gates_told.clear();
         self.referenced_by.clear();
         self.cut = false;
+        self.lost.clear();
     }
 
     /// The API's watch breaks: what was on its way is lost, and nothing comes until it lists anew. False: it had broken.
     pub fn cut(&mut self) -> bool {
-        self.queues.retain(|(source, _), queue| *source == Source::File || queue.iter().any(|c| c.listed));
+        let lost = &mut self.lost;
+        self.queues.retain(|(source, uid), queue| {
+            if *source == Source::File || queue.iter().any(|change| change.listed) {
+                return true;
+            }
+            match queue.pop_back().map(|change| change.what) {
+                Some(gone @ (News::Removed | News::MirrorGone)) => lost.push((*uid, gone)),
+                Some(News::Pod(_) | News::Mirror(_)) | None => {}
+            }
+            false
+        });
         !std::mem::replace(&mut self.cut, true)
     }
 
@@ -318,8 +333,8 @@ impl Server {
         let mirrors = self.listed_mirrors();
         let files: BTreeSet<PodUid> = self.files.values().map(|pod| pod.uid).collect();
         let is_gone = |uid: &&PodUid| !files.contains(uid) && !pods.iter().any(|pod| pod.uid == **uid);
-        let mut news: Vec<(PodUid, News)> =
-            self.sent.keys().filter(is_gone).map(|uid| (*uid, News::Removed)).collect();
+        let mut news = std::mem::take(&mut self.lost);
+        news.extend(self.sent.keys().filter(is_gone).map(|uid| (*uid, News::Removed)));
         let is_gone = |uid: &&PodUid| !mirrors.iter().any(|mirror| mirror.uid == **uid);
         news.extend(self.sent_mirrors.keys().filter(is_gone).map(|uid| (*uid, News::MirrorGone)));
         news.extend(pods.into_iter().map(|pod| (pod.uid, News::Pod(pod))));

@@ -9,7 +9,7 @@ use crate::world_view::WorldView;
 use crate::world_view::volume::{Host, VolumeView};
 use nodefold_core::command::{Action, Command, Subject};
 use nodefold_core::event::Fact;
-use nodefold_core::ids::{PodUid, VolumeId};
+use nodefold_core::ids::{OpId, PodUid, VolumeId};
 
 pub(super) fn judge(world: &WorldView, record: &Record<'_>, fact: &Fact, out: &mut Vec<Violation>) {
     let gone = |pod: &PodUid, volume: &VolumeId| -> Option<&VolumeView> {
@@ -20,14 +20,16 @@ pub(super) fn judge(world: &WorldView, record: &Record<'_>, fact: &Fact, out: &m
         let subject = Some(Subject::Volume(volume.clone()));
         out.push(breach(Invariant::S13, record, pod, subject, explanation, &[evidence]));
     };
+    // An answer that comes a second time tells of no second effect.
+    let is_news = |view: &VolumeView, op: OpId| view.written_by != Some(op);
     match fact {
-        Fact::VolumeMounted { pod, volume, .. } => {
-            if let Some(view) = gone(pod, volume) {
+        Fact::VolumeMounted { op, pod, volume, .. } => {
+            if let Some(view) = gone(pod, volume).filter(|view| is_news(view, *op)) {
                 report(*pod, volume, "was mounted", view.host_index);
             }
         }
-        Fact::VolumeRefreshed { pod, volume, .. } => {
-            if let Some(view) = gone(pod, volume) {
+        Fact::VolumeRefreshed { op, pod, volume, .. } => {
+            if let Some(view) = gone(pod, volume).filter(|view| is_news(view, *op)) {
                 report(*pod, volume, "was written to", view.host_index);
             }
         }
