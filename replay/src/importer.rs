@@ -209,7 +209,7 @@ impl Importer {
             let header = Header { severity: None, stamp: found.received, pid: found.pid, file: b"", len: 0 };
             return self.record(&header, rest, found, number);
         }
-        self.continuation(found, number);
+        self.continuation(found);
     }
 
     fn host(&mut self, host: Option<&[u8]>) -> Option<Name> {
@@ -292,21 +292,20 @@ impl Importer {
 
     fn close(&mut self) {
         if let Some(open) = self.open.take() {
-            open.read(&mut self.sink);
+            let widths = open_record::Widths { widest: self.widest, at_widest: self.at_widest };
+            open.read(widths, &mut self.sink);
         }
     }
 
     /// A line without any header: it goes on with the open record, or belongs to nothing known.
-    fn continuation(&mut self, found: &Unwrapped<'_>, number: u64) {
-        let _ = number;
+    fn continuation(&mut self, found: &Unwrapped<'_>) {
         if self.in_panic {
             return self.sink.skip(Skipped::StackTrace);
         }
         let same = |o: &OpenRecord| !found.prefixed || (found.pid == o.outer_pid() && is_kubelet(found.ident)) || found.partial;
         match &mut self.open {
             Some(open) if same(open) && !is_foreign(found.rest) => {
-                let wrapped = self.at_widest >= 2 && self.previous_width == self.widest && self.widest > 60;
-                open.go_on(found.rest, wrapped);
+                open.go_on(found.rest, self.previous_width);
                 self.sink.skip(Skipped::Continuation);
             }
             Some(_) | None => {
