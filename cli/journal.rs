@@ -7,7 +7,7 @@ use nodefold_core::time::Time;
 use nodefold_core::{Config, Event, Node};
 use nodefold_harness::log::{FactLog, LogError};
 use nodefold_harness::{Brain, NewBrain, Record};
-use nodefold_journal::{Error, Files, Options, Storage, Writer, resume};
+use nodefold_journal::{Error, Files, Options, Reader, Record as Kept, Storage, Writer, resume};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -51,11 +51,11 @@ impl Beside {
 }
 
 impl RunJournal {
-    /// Begins a journal in a directory that holds none.
-    pub fn create(dir: &Path, config: &Config) -> Result<RunJournal, Error> {
+    /// Begins a journal in a directory that holds none. A real node's facts are `durable` before they are folded; a
+    /// simulated one may forget what the machine forgets, and a sync for each of its facts is an hour's wait.
+    pub fn create(dir: &Path, config: &Config, durable: bool) -> Result<RunJournal, Error> {
         let storage = Files::at(dir);
-        // The simulated node may forget what the machine forgets, and a sync for each of its facts is an hour's wait.
-        let options = Options { sync: false, ..Options::default() };
+        let options = Options { sync: durable, ..Options::default() };
         let mut node = Node::new(config.clone());
         let writer = Writer::create(storage.clone(), options.clone(), config, &mut node)?;
         let open = Open { storage, options, writer: Some(writer), beside: Vec::new(), step: String::new() };
@@ -143,6 +143,17 @@ impl FactLog for RunJournal {
         }
         open.writer = Some(writer);
         Ok(Box::new(resumed.fold))
+    }
+
+    fn durable(&mut self) -> Result<Vec<Event>, LogError> {
+        let storage = self.open().storage.clone();
+        let mut facts = Vec::new();
+        for entry in Reader::open(&storage).map_err(refused)? {
+            if let Kept::Fact(event) = entry.map_err(refused)?.record {
+                facts.push(event);
+            }
+        }
+        Ok(facts)
     }
 
     fn fork(&self) -> Result<Box<dyn FactLog>, LogError> {

@@ -15,7 +15,8 @@ pub fn judge(args: &args::Judge, out: &mut Out) -> Result<Ending> {
     let trace = read(&args.files, args.year, out)?;
     if !trace.is_recognised() {
         let what = format!("nothing recognisable in {}", names(&args.files));
-        let remedy = "give kubelet or runtime logs, API watches or lists, audit logs, mount tables, checkpoints";
+        let remedy =
+            "give kubelet or runtime logs, API watches or lists, audit logs, mount tables, checkpoints";
         return Err(Unusable::new(what, remedy).into());
     }
     let report = nodefold_replay::judge(&trace);
@@ -62,7 +63,10 @@ fn date_of(files: &[PathBuf]) -> Moment {
     Moment(i64::try_from(since.as_nanos()).unwrap_or(i64::MAX))
 }
 
-#[expect(clippy::disallowed_methods, reason = "standard input has no date; only an assumed year depends on it")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "standard input has no date; only an assumed year depends on it"
+)]
 fn now() -> SystemTime {
     SystemTime::now()
 }

@@ -20,7 +20,11 @@ pub fn show(trace: &Trace, report: &Report, args: &args::Judge, out: &mut Out) -
         timelines(trace, report, args, out)?;
     }
     for note in &report.notes {
-        let place = note.evidence.first().and_then(|i| trace.entries.get(*i)).map(|e| format!(" ({})", place(trace, e)));
+        let place = note
+            .evidence
+            .first()
+            .and_then(|i| trace.entries.get(*i))
+            .map(|e| format!(" ({})", place(trace, e)));
         out.line(paint(Tone::Quiet.style(), format!("note: {}{}", note.text, place.unwrap_or_default())));
     }
     for note in &trace.notes {
@@ -57,7 +61,12 @@ fn show_finding(trace: &Trace, finding: &Finding, out: &mut Out) {
     out.line(format!("  {}", finding.explanation));
     for i in &finding.evidence {
         if let Some(entry) = trace.entries.get(*i) {
-            out.line(format!("    {} {} {}", paint(Tone::Quiet.style(), place(trace, entry)), trace.clock(entry), trace.describe(entry)));
+            out.line(format!(
+                "    {} {} {}",
+                paint(Tone::Quiet.style(), place(trace, entry)),
+                trace.clock(entry),
+                trace.describe(entry)
+            ));
         }
     }
     let race = finding.kind.race();
@@ -101,7 +110,9 @@ fn timelines(trace: &Trace, report: &Report, args: &args::Judge, out: &mut Out) 
     }
     let wanted = |pod: Option<PodIx>| match (&args.pod, pod) {
         (Some(asked), Some(pod)) => {
-            *asked == trace.pod_name(pod) || trace.pod(pod).uid.as_deref() == Some(asked) || trace.pod(pod).name.as_deref() == Some(asked)
+            *asked == trace.pod_name(pod)
+                || trace.pod(pod).uid.as_deref() == Some(asked)
+                || trace.pod(pod).name.as_deref() == Some(asked)
         }
         (Some(_), None) => false,
         (None, pod) => {
@@ -120,7 +131,11 @@ fn timelines(trace: &Trace, report: &Report, args: &args::Judge, out: &mut Out) 
                 let life = trace.pod(*pod);
                 let uid = life.uid.as_deref().map(|u| format!("  uid {u}")).unwrap_or_default();
                 let joined = if life.inferred { "  (name and UID joined by inference)" } else { "" };
-                format!("{}{}{joined}", paint(Tone::Step.style(), trace.pod_name(*pod)), paint(Tone::Quiet.style(), uid))
+                format!(
+                    "{}{}{joined}",
+                    paint(Tone::Step.style(), trace.pod_name(*pod)),
+                    paint(Tone::Quiet.style(), uid)
+                )
             }
             None => paint(Tone::Step.style(), "the node"),
         };
@@ -143,19 +158,35 @@ fn timelines(trace: &Trace, report: &Report, args: &args::Judge, out: &mut Out) 
         known.sort();
         known.dedup();
         known.truncate(30);
-        return Err(Unusable::new(format!("no pod {asked} in this evidence"), format!("there are {}", known.join(", "))).into());
+        return Err(Unusable::new(
+            format!("no pod {asked} in this evidence"),
+            format!("there are {}", known.join(", ")),
+        )
+        .into());
     }
     if shown < by_pod.len() && args.pod.is_none() {
         let hidden = by_pod.len() - shown;
-        out.line(paint(Tone::Quiet.style(), format!("{hidden} timelines not shown: ask with --pod NS/NAME or --verbose")));
+        out.line(paint(
+            Tone::Quiet.style(),
+            format!("{hidden} timelines not shown: ask with --pod NS/NAME or --verbose"),
+        ));
     }
     Ok(())
 }
 
 fn tone(entry: &Entry, trace: &Trace) -> String {
     let tone = match entry.verb {
-        Verb::ContainerStarted | Verb::ContainerRunning | Verb::Mounted | Verb::SandboxRunning | Verb::VolumesReady => Tone::Good,
-        Verb::DeleteSeen | Verb::PodRemoved | Verb::PodAdded | Verb::PodReleased | Verb::ServiceStarted | Verb::KubeletStarted => Tone::Step,
+        Verb::ContainerStarted
+        | Verb::ContainerRunning
+        | Verb::Mounted
+        | Verb::SandboxRunning
+        | Verb::VolumesReady => Tone::Good,
+        Verb::DeleteSeen
+        | Verb::PodRemoved
+        | Verb::PodAdded
+        | Verb::PodReleased
+        | Verb::ServiceStarted
+        | Verb::KubeletStarted => Tone::Step,
         Verb::UnmountFailed
         | Verb::MountFailed
         | Verb::DeviceUnmountFailed
@@ -200,8 +231,13 @@ fn coverage(trace: &Trace, verbose: bool, out: &mut Out) {
     )));
     for file in &trace.files {
         let who: Vec<&str> = file.witnesses.iter().map(|w| w.as_str()).collect();
-        let skipped: Vec<String> = file.skipped.iter().map(|(why, n)| format!("{n} {}", why.as_str())).collect();
-        let skipped = if skipped.is_empty() || !verbose { String::new() } else { format!("; not used: {}", skipped.join(", ")) };
+        let skipped: Vec<String> =
+            file.skipped.iter().map(|(why, n)| format!("{n} {}", why.as_str())).collect();
+        let skipped = if skipped.is_empty() || !verbose {
+            String::new()
+        } else {
+            format!("; not used: {}", skipped.join(", "))
+        };
         out.line(quiet(format!("{}: {} lines, {}{skipped}", file.name, file.lines, who.join(", "))));
     }
 }

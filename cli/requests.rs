@@ -60,7 +60,7 @@ fn of_pod(subresource: &str, namespace: &str, name: &str, how: &str) -> Asked {
 
 const fn how(body: &Body) -> &'static str {
     match body {
-        Body::StrategicMerge(_) => "patch",
+        Body::StrategicMerge(_) | Body::Merge(_) | Body::JsonPatch(_) => "patch",
         Body::Full(_) => "replace",
     }
 }
@@ -70,6 +70,8 @@ pub fn to_json(request: &Request) -> Value {
     let pod = |verb: &str, namespace: &str, name: &str, body: &Body| {
         let (form, body) = match body {
             Body::StrategicMerge(patch) => ("strategicMerge", patch),
+            Body::Merge(patch) => ("merge", patch),
+            Body::JsonPatch(patch) => ("json", patch),
             Body::Full(whole) => ("full", whole),
         };
         json!({"verb": verb, "namespace": namespace, "name": name, "form": form, "body": body})

@@ -2,7 +2,7 @@
 //! completion must name and the cause that explains it.
 
 use crate::event::{Hook, ProbeKind};
-use crate::ids::{ContainerId, EventSeq, Name, OpId, PodUid, VolumeId};
+use crate::ids::{ContainerId, EventSeq, Name, OpId, PodUid, VolumeId, Word};
 use crate::resources::Resources;
 use crate::spec::{Container, Pod, PodSpec, PullPolicy, Volume, VolumeMount};
 use crate::status::PodStatus;
@@ -296,9 +296,9 @@ pub struct KubernetesEvent {
     /// Normal or Warning.
     pub warning: bool,
     /// Its reason.
-    pub reason: Name,
+    pub reason: Word,
     /// Its message.
-    pub message: Name,
+    pub message: Word,
     /// The container it is about, if one (for `involvedObject.fieldPath`).
     pub container: Option<Name>,
 }
@@ -312,9 +312,9 @@ pub struct Transition {
     /// What.
     pub subject: Subject,
     /// Its phase before; empty: it did not exist.
-    pub from: Name,
+    pub from: Word,
     /// Its phase now; empty: it is gone.
-    pub to: Name,
+    pub to: Word,
 }
 
 /// Something that lives and is drawn as a lane.

@@ -5,7 +5,7 @@
 use crate::anomaly::Anomalies;
 use crate::command::{Action, Cause, Command, Commands, KubernetesEvent, Rule, Subject, Transition};
 use crate::config::Config;
-use crate::ids::{Epoch, EventSeq, Name, ObjectRef, OpId, PodUid};
+use crate::ids::{Epoch, EventSeq, Name, ObjectRef, OpId, PodUid, Word};
 use crate::node::ObjectRecord;
 use crate::publish::mirror::FullName;
 use crate::time::Time;
@@ -134,7 +134,7 @@ impl Context<'_> {
 
     /// As `due`, for a back-off.
     pub fn retry_due(&mut self, retry: &crate::state::Retry, why: Why) -> bool {
-        retry.until.is_none_or(|at| self.due(at, why))
+        retry.until().is_none_or(|at| self.due(at, why))
     }
 
     /// Gives a command; returns its operation.
@@ -146,7 +146,14 @@ impl Context<'_> {
     }
 
     /// Records a Kubernetes Event.
-    pub fn tell(&mut self, pod: PodUid, warning: bool, reason: &str, message: Name, container: Option<Name>) {
+    pub fn tell(
+        &mut self,
+        pod: PodUid,
+        warning: bool,
+        reason: &'static str,
+        message: Word,
+        container: Option<Name>,
+    ) {
         let event = KubernetesEvent { warning, reason: reason.into(), message, container };
         self.command(pod, Rule::Told, Action::RecordEvent(event));
     }
@@ -159,13 +166,18 @@ impl Context<'_> {
     }
 }
 
+/// What is told to people.
+pub fn sentence(parts: core::fmt::Arguments<'_>) -> Word {
+    alloc::fmt::format(parts).into()
+}
+
 /// Text into a `Name`.
 pub fn text(parts: core::fmt::Arguments<'_>) -> Name {
     Arc::from(alloc::fmt::format(parts))
 }
 
 /// What an event touched: pods, and names of static pods whose mirrors want a look. Sorted, each once.
-#[derive(Default)]
+#[derive(Default, Clone)]
 pub struct Touched {
     pods: Vec<PodUid>,
     mirrors: Vec<FullName>,
@@ -177,6 +189,11 @@ impl Touched {
         if let Err(at) = self.pods.binary_search(&pod) {
             self.pods.insert(at, pod);
         }
+    }
+    /// Forgets all, keeping the memory.
+    pub fn clear(&mut self) {
+        self.pods.clear();
+        self.mirrors.clear();
     }
     /// All pods, by UID.
     pub fn pods(&self) -> &[PodUid] {

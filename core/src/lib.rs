@@ -42,6 +42,8 @@ pub mod event;
 pub mod ids;
 pub mod node;
 mod observe;
+#[cfg(feature = "serde")]
+pub mod portable;
 mod publish;
 pub mod resources;
 pub mod rules;

@@ -35,6 +35,8 @@ const LATEST: Time = Time(u64::MAX / 2);
 pub struct Node {
     pub(crate) state: State,
     cache: DigestCache,
+    /// The memory of the list of touched pods. Empty between events.
+    touched: Touched,
 }
 
 /// All that the fold remembers. Everything in it is in the digest and in snapshots.
@@ -111,8 +113,41 @@ pub struct Look {
 struct DigestCache {
     pods: BTreeMap<PodUid, Digest>,
     sum: u128,
-    dirty: BTreeSet<PodUid>,
+    dirty: Marks,
     reported: BTreeSet<PodUid>,
+}
+
+/// Pods to come back to. A mark costs a push; doubles go when they are half of it.
+#[derive(Clone, Default)]
+struct Marks {
+    marked: Vec<PodUid>,
+    /// How many there were without doubles when those went last.
+    different: usize,
+}
+
+impl Marks {
+    fn add(&mut self, pod: PodUid) {
+        if self.marked.last() == Some(&pod) {
+            return;
+        }
+        if self.marked.len() >= 2 * self.different.max(Marks::FEW) {
+            self.sort_out();
+        }
+        self.marked.push(pod);
+    }
+    /// Fewer are not sorted.
+    const FEW: usize = 64;
+    fn sort_out(&mut self) {
+        self.marked.sort_unstable();
+        self.marked.dedup();
+        self.different = self.marked.len();
+    }
+    /// Each once, in order; then there are none.
+    fn take(&mut self) -> Vec<PodUid> {
+        self.sort_out();
+        self.different = 0;
+        core::mem::take(&mut self.marked)
+    }
 }
 
 impl State {
@@ -180,7 +215,7 @@ impl Node {
             mirrors: BTreeMap::new(),
             anomalies: Anomalies::default(),
         };
-        Node { state, cache: DigestCache::default() }
+        Node { state, cache: DigestCache::default(), touched: Touched::default() }
     }
 
     /// Folds one fact in: the only way state changes. First every timer due at or before `event.at` fires, in a total
@@ -209,7 +244,7 @@ impl Node {
         if matches!(event.fact, Fact::Tick) {
             return;
         }
-        let mut touched = Touched::default();
+        let mut touched = core::mem::take(&mut self.touched);
         observe::observe(&mut self.state, &event.fact, &mut touched, out);
         self.settle(touched, out);
         if is_start {
@@ -232,7 +267,7 @@ impl Node {
             }
             self.state.wakes.pop_first();
             self.state.now = at.max(self.state.now);
-            let mut touched = Touched::default();
+            let mut touched = core::mem::take(&mut self.touched);
             if uid == PodUid(0) {
                 self.state.allocator_wake = None;
                 if why == Why::AllocationRetry
@@ -242,6 +277,7 @@ impl Node {
                     // A long sleep is one retry: between two of them nothing happened that has no wake-up of its own.
                     let next = until.after(self.state.config.timing.allocation_retry);
                     self.state.wake_allocator(next, why);
+                    self.touched = touched;
                     continue;
                 }
                 allocate::retry_queue(&mut self.state, why, &mut touched, out);
@@ -257,14 +293,15 @@ impl Node {
 
     /// The rooms below `observe`, for the pods that were touched.
     fn settle(&mut self, mut touched: Touched, out: &mut Commands) {
-        allocate::room(&mut self.state, &mut touched, out);
+        let only = if let [uid] = touched.pods() { self.state.pods.get(uid) } else { None };
+        let claims = !self.state.preemptors.is_empty();
+        if claims || only.is_none_or(|pod| !allocate::is_through(pod, &self.state.queue)) {
+            allocate::room(&mut self.state, &mut touched, out);
+        }
         let mut static_names = Vec::new();
+        let (may_undo, runtime_seen) = (self.state.may_undo(), self.state.recovery.runtime.seen);
         for &uid in touched.pods() {
-            self.cache.dirty.insert(uid);
-            self.cache.reported.insert(uid);
-            let (sources_ready, runtime_seen) =
-                (self.state.sources_ready(), self.state.recovery.runtime.seen);
-            let may_undo = sources_ready && runtime_seen && self.state.recovery.mounts.seen;
+            self.cache.dirty.add(uid);
             let state = &mut self.state;
             let Some(pod) = state.pods.get_mut(&uid).map(Arc::make_mut) else { continue };
             let mirror = match pod.pod.source {
@@ -304,15 +341,27 @@ impl Node {
                 }
                 pod.wake = wake;
             }
-            allocate::charge::refresh(state, uid);
-            observe::unsubscribe(state, uid);
-            for woken in observe::forget_if_over(state, uid, out) {
-                self.cache.dirty.insert(woken);
-                self.cache.reported.insert(woken);
+            let freed =
+                !allocate::charge::is_current(pod) && allocate::charge::renew(pod, &mut state.charged);
+            let (lets_go, ends) = (!pod.let_go.is_empty(), pod.object_gone);
+            if freed {
+                allocate::charge::use_freed(state);
+            }
+            if lets_go {
+                observe::unsubscribe(state, uid);
+            }
+            if ends {
+                observe::forget_if_over(state, uid, out)
+                    .into_iter()
+                    .for_each(|woken| self.cache.dirty.add(woken));
             }
         }
         static_names.into_iter().for_each(|name| touched.add_mirror(name));
-        publish::mirror::reconcile(&mut self.state, touched.mirrors(), out);
+        if !touched.mirrors().is_empty() {
+            publish::mirror::reconcile(&mut self.state, touched.mirrors(), out);
+        }
+        touched.clear();
+        self.touched = touched;
     }
 
     /// When time itself becomes a fact: the next moment at which a `Tick` would change something.
@@ -328,7 +377,8 @@ impl Node {
     /// The state's digest: the wrapping sum of a hash of each entry's canonical bytes, id included. Settles what changed
     /// since it was asked last.
     pub fn digest(&mut self) -> Digest {
-        for uid in core::mem::take(&mut self.cache.dirty) {
+        for uid in self.cache.dirty.take() {
+            self.cache.reported.insert(uid);
             let fresh = self.state.pods.get(&uid).map_or(Digest(0), |pod| codec::hash(&(uid, &**pod)));
             let stale = match fresh {
                 Digest(0) => self.cache.pods.remove(&uid),
@@ -363,7 +413,7 @@ impl Node {
     /// A node with this state: its caches are computed anew.
     #[cfg(feature = "rkyv")]
     pub(crate) fn from_state(state: State) -> Node {
-        let dirty = state.pods.keys().copied().collect();
-        Node { state, cache: DigestCache { dirty, ..DigestCache::default() } }
+        let dirty = Marks { marked: state.pods.keys().copied().collect(), different: 0 };
+        Node { state, cache: DigestCache { dirty, ..DigestCache::default() }, touched: Touched::default() }
     }
 }

@@ -2,6 +2,7 @@
 //! bytes or pieces. Sums saturate, because a manifest may ask for anything.
 
 use crate::ids::Name;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 
@@ -53,20 +54,39 @@ impl fmt::Display for ResourceName {
 }
 
 /// Amounts by resource, sorted by name, each at most once. Absent and zero differ: only the QoS class cares, and it
-/// is asked at the boundary.
-#[derive(Default, Clone, Debug, PartialEq, Eq, bincode::Encode, bincode::Decode)]
+/// is asked at the boundary. Shared and copied on write: a pod's spec, its instances and its status hold the same list.
+#[derive(Default, Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(from = "Vec<(ResourceName, u64)>", into = "Vec<(ResourceName, u64)>"))]
 #[cfg_attr(feature = "rkyv", derive(rkyv::Archive, rkyv::Serialize, rkyv::Deserialize))]
-pub struct ResourceList(Vec<(ResourceName, u64)>);
+pub struct ResourceList(
+    /// `None` when empty, never an empty slice.
+    Option<Arc<[(ResourceName, u64)]>>,
+);
+
+impl fmt::Debug for ResourceList {
+    /// As the list that it is, however it is kept.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ResourceList").field(&self.entries()).finish()
+    }
+}
 
 impl ResourceList {
     /// Collects pairs; a name given twice keeps its last amount.
     pub fn from_pairs(pairs: impl IntoIterator<Item = (ResourceName, u64)>) -> ResourceList {
-        let mut list = ResourceList::default();
-        for (name, amount) in pairs {
-            list.set(name, amount);
-        }
-        list
+        let mut list: Vec<(ResourceName, u64)> = pairs.into_iter().collect();
+        list.sort_by(|(a, _), (b, _)| a.cmp(b));
+        list.dedup_by(|later, kept| {
+            let same = later.0 == kept.0;
+            if same {
+                kept.1 = later.1;
+            }
+            same
+        });
+        ResourceList((!list.is_empty()).then(|| list.into()))
+    }
+    fn entries(&self) -> &[(ResourceName, u64)] {
+        self.0.as_deref().unwrap_or_default()
     }
     /// The amount, or zero if absent.
     pub fn get(&self, name: &ResourceName) -> u64 {
@@ -74,42 +94,89 @@ impl ResourceList {
     }
     /// The amount, if one was given.
     pub fn given(&self, name: &ResourceName) -> Option<u64> {
-        self.0.binary_search_by(|(n, _)| n.cmp(name)).ok().map(|i| self.0[i].1)
+        self.entries().iter().find(|(n, _)| n == name).map(|(_, amount)| *amount)
     }
     /// Sets an amount.
     pub fn set(&mut self, name: ResourceName, amount: u64) {
-        match self.0.binary_search_by(|(n, _)| n.cmp(&name)) {
-            Ok(i) => self.0[i].1 = amount,
-            Err(i) => self.0.insert(i, (name, amount)),
+        match self.entries().binary_search_by(|(n, _)| n.cmp(&name)) {
+            Ok(i) => self.put(i, amount),
+            Err(i) => {
+                let mut longer = self.entries().to_vec();
+                longer.insert(i, (name, amount));
+                self.0 = Some(longer.into());
+            }
         }
     }
     /// All amounts, by name.
     pub fn iter(&self) -> impl Iterator<Item = &(ResourceName, u64)> {
-        self.0.iter()
+        self.entries().iter()
     }
     /// Nothing was given.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.0.is_none()
     }
     /// Adds every amount of `other`.
     pub fn add(&mut self, other: &ResourceList) {
-        for (name, amount) in other.iter() {
-            self.set(name.clone(), self.get(name).saturating_add(*amount));
+        if self.is_empty() {
+            *self = other.clone();
+        } else {
+            self.combine(other, u64::saturating_add);
         }
     }
     /// Takes every amount of `other` away.
     pub fn subtract(&mut self, other: &ResourceList) {
-        for (name, amount) in other.iter() {
-            self.set(name.clone(), self.get(name).saturating_sub(*amount));
-        }
+        self.combine(other, u64::saturating_sub);
     }
     /// Raises each amount to that of `other` where that is larger.
     pub fn raise_to(&mut self, other: &ResourceList) {
+        self.combine(other, u64::max);
+    }
+    fn combine(&mut self, other: &ResourceList, f: fn(u64, u64) -> u64) {
         for (name, amount) in other.iter() {
-            self.set(name.clone(), self.get(name).max(*amount));
+            match self.entries().iter().position(|(n, _)| n == name) {
+                Some(i) => self.put(i, f(self.entries()[i].1, *amount)),
+                None => self.set(name.clone(), f(0, *amount)),
+            }
+        }
+    }
+    /// Sets the amount in that place. A list that others hold is copied only if that changes it.
+    fn put(&mut self, i: usize, amount: u64) {
+        if let Some(list) = &mut self.0
+            && list[i].1 != amount
+        {
+            Arc::make_mut(list)[i].1 = amount;
         }
     }
 }
+
+impl From<Vec<(ResourceName, u64)>> for ResourceList {
+    fn from(pairs: Vec<(ResourceName, u64)>) -> ResourceList {
+        ResourceList::from_pairs(pairs)
+    }
+}
+
+impl From<ResourceList> for Vec<(ResourceName, u64)> {
+    fn from(list: ResourceList) -> Vec<(ResourceName, u64)> {
+        list.entries().to_vec()
+    }
+}
+
+// The bytes of a list, whether it is empty or not.
+impl bincode::Encode for ResourceList {
+    fn encode<E: bincode::enc::Encoder>(&self, encoder: &mut E) -> Result<(), bincode::error::EncodeError> {
+        self.entries().encode(encoder)
+    }
+}
+
+impl<C> bincode::Decode<C> for ResourceList {
+    fn decode<D: bincode::de::Decoder<Context = C>>(
+        decoder: &mut D,
+    ) -> Result<ResourceList, bincode::error::DecodeError> {
+        Vec::decode(decoder).map(ResourceList::from_pairs)
+    }
+}
+
+bincode::impl_borrow_decode!(ResourceList);
 
 /// A container's or a pod's resources.
 #[derive(Default, Clone, Debug, PartialEq, Eq, bincode::Encode, bincode::Decode)]

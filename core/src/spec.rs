@@ -8,6 +8,7 @@ use crate::resources::{QosClass, ResourceName, Resources};
 use crate::time::{Nanos, Time};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::ops::Deref;
 
 /// JSON text the core never reads: the fields of a Kubernetes object that no decision needs.
 #[derive(Clone, Debug, PartialEq, Eq, bincode::Encode, bincode::Decode)]
@@ -225,6 +226,87 @@ pub struct VolumeMount {
     pub read_only: bool,
     /// `subPath`, `subPathExpr`, propagation and the rest, canonical.
     pub rest: Blob,
+}
+
+/// The mounts of one instance: those of the definition that it was made from, or, at the boundary, a list.
+#[derive(Default, Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(from = "Vec<VolumeMount>", into = "Vec<VolumeMount>"))]
+pub enum Mounts {
+    /// There is no instance.
+    #[default]
+    None,
+    /// All that the definition has.
+    Of(Arc<Container>),
+    /// These.
+    List(Arc<[VolumeMount]>),
+}
+
+impl Deref for Mounts {
+    type Target = [VolumeMount];
+    fn deref(&self) -> &[VolumeMount] {
+        match self {
+            Mounts::None => &[],
+            Mounts::Of(definition) => &definition.mounts,
+            Mounts::List(list) => list,
+        }
+    }
+}
+
+impl PartialEq for Mounts {
+    fn eq(&self, other: &Mounts) -> bool {
+        **self == **other
+    }
+}
+
+impl Eq for Mounts {}
+
+impl bincode::Encode for Mounts {
+    fn encode<E: bincode::enc::Encoder>(&self, encoder: &mut E) -> Result<(), bincode::error::EncodeError> {
+        (**self).encode(encoder)
+    }
+}
+
+impl<C> bincode::Decode<C> for Mounts {
+    fn decode<D: bincode::de::Decoder<Context = C>>(
+        decoder: &mut D,
+    ) -> Result<Mounts, bincode::error::DecodeError> {
+        Vec::decode(decoder).map(Mounts::from)
+    }
+}
+
+bincode::impl_borrow_decode!(Mounts);
+
+impl From<Vec<VolumeMount>> for Mounts {
+    fn from(mounts: Vec<VolumeMount>) -> Mounts {
+        Mounts::List(mounts.into())
+    }
+}
+
+impl From<Mounts> for Vec<VolumeMount> {
+    fn from(mounts: Mounts) -> Vec<VolumeMount> {
+        mounts.to_vec()
+    }
+}
+
+impl FromIterator<VolumeMount> for Mounts {
+    fn from_iter<I: IntoIterator<Item = VolumeMount>>(mounts: I) -> Mounts {
+        Mounts::List(mounts.into_iter().collect())
+    }
+}
+
+impl<'a> IntoIterator for &'a Mounts {
+    type Item = &'a VolumeMount;
+    type IntoIter = core::slice::Iter<'a, VolumeMount>;
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+impl<const N: usize> PartialEq<[VolumeMount; N]> for Mounts {
+    fn eq(&self, other: &[VolumeMount; N]) -> bool {
+        **self == *other
+    }
 }
 
 /// A volume.

@@ -1,16 +1,15 @@
 //! What the node tells about a pod: `PodStatus` with the two KEPs' fields, typed. The boundary writes it as Kubernetes
 //! does. Derived, never read back (DESIGN §4 rule 8).
 
-use crate::ids::{ContainerId, Name};
+use crate::ids::{ContainerId, Name, Word};
 use crate::resources::{QosClass, ResourceList, Resources};
-use crate::spec::VolumeMount;
+use crate::spec::Mounts;
 use crate::time::Time;
 use alloc::vec::Vec;
 
 /// A pod's status.
 #[derive(Clone, Debug, PartialEq, Eq, bincode::Encode, bincode::Decode)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "rkyv", derive(rkyv::Archive, rkyv::Serialize, rkyv::Deserialize))]
 pub struct PodStatus {
     /// `observedGeneration`.
     pub observed_generation: u64,
@@ -45,8 +44,6 @@ pub struct PodStatus {
 /// `status.phase`.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, bincode::Encode, bincode::Decode)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "rkyv", derive(rkyv::Archive, rkyv::Serialize, rkyv::Deserialize))]
-#[cfg_attr(feature = "rkyv", rkyv(derive(PartialEq, Eq, PartialOrd, Ord)))]
 pub enum PodPhase {
     /// Not all containers have run.
     Pending,
@@ -77,16 +74,15 @@ impl PodPhase {
 /// A pod condition.
 #[derive(Clone, Debug, PartialEq, Eq, bincode::Encode, bincode::Decode)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "rkyv", derive(rkyv::Archive, rkyv::Serialize, rkyv::Deserialize))]
 pub struct Condition {
     /// `type`.
     pub kind: ConditionKind,
     /// `status`: True or False.
     pub status: bool,
     /// `reason`, empty if none.
-    pub reason: Name,
+    pub reason: Word,
     /// `message`, empty if none.
-    pub message: Name,
+    pub message: Word,
     /// When `status` last changed.
     pub last_transition: Time,
     /// `observedGeneration`.
@@ -152,7 +148,6 @@ impl ConditionKind {
 /// A container's status.
 #[derive(Clone, Debug, PartialEq, Eq, bincode::Encode, bincode::Decode)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "rkyv", derive(rkyv::Archive, rkyv::Serialize, rkyv::Deserialize))]
 pub struct ContainerStatus {
     /// Its name.
     pub name: Name,
@@ -177,13 +172,12 @@ pub struct ContainerStatus {
     /// `resources`: what the runtime acknowledged.
     pub resources: Resources,
     /// `volumeMounts`: the mounts that the shown instance really has.
-    pub mounts: Vec<VolumeMount>,
+    pub mounts: Mounts,
 }
 
 /// `state`.
 #[derive(Clone, Debug, PartialEq, Eq, bincode::Encode, bincode::Decode)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "rkyv", derive(rkyv::Archive, rkyv::Serialize, rkyv::Deserialize))]
 pub enum ContainerState {
     /// `waiting`.
     Waiting {
@@ -204,7 +198,6 @@ pub enum ContainerState {
 /// `terminated`.
 #[derive(Clone, Debug, PartialEq, Eq, bincode::Encode, bincode::Decode)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "rkyv", derive(rkyv::Archive, rkyv::Serialize, rkyv::Deserialize))]
 pub struct Terminated {
     /// Which instance; none if there was none that anybody saw.
     pub id: Option<ContainerId>,
@@ -225,7 +218,6 @@ pub struct Terminated {
 /// `volumeStatuses[]`.
 #[derive(Clone, Debug, PartialEq, Eq, bincode::Encode, bincode::Decode)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "rkyv", derive(rkyv::Archive, rkyv::Serialize, rkyv::Deserialize))]
 pub struct VolumeStatus {
     /// Its name.
     pub name: Name,
@@ -238,8 +230,6 @@ pub struct VolumeStatus {
 /// `hostPhase`.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, bincode::Encode, bincode::Decode)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "rkyv", derive(rkyv::Archive, rkyv::Serialize, rkyv::Deserialize))]
-#[cfg_attr(feature = "rkyv", rkyv(derive(PartialEq, Eq, PartialOrd, Ord)))]
 pub enum HostPhase {
     /// Not allocated, or not yet mounted.
     Pending,

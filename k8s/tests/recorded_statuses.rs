@@ -56,8 +56,8 @@ fn condition(value: &Value) -> Condition {
     Condition {
         kind: kinds.into_iter().find(|k| value["type"] == k.as_str()).expect("a known condition"),
         status: value["status"] == "True",
-        reason: text(&value["reason"]),
-        message: text(&value["message"]),
+        reason: (&text(&value["reason"])).into(),
+        message: (&text(&value["message"])).into(),
         last_transition: stamp(&value["lastTransitionTime"]).expect("a time"),
         observed_generation: count(&value["observedGeneration"]),
     }
@@ -183,7 +183,8 @@ fn volume_statuses_are_those_of_kep_6395() {
         mount_path: "/a".into(),
         read_only: true,
         rest: Blob(r#"{"subPath":"x"}"#.into()),
-    }];
+    }]
+    .into();
     read.containers[0].state = ContainerState::Terminated(Terminated {
         id: Some(ContainerId { name: "app".into(), incarnation: 2, attempt: 1 }),
         exit_code: 137,

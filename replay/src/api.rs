@@ -163,8 +163,8 @@ fn event(value: &Value, line: u64, sink: &mut Sink) {
     let mut draft = Draft::new(verb, Witness::Events, line);
     draft.when = time(&first).or_else(|| time(&last));
     draft.pod = hint(regarding);
-    draft.container.name = text(regarding, "fieldPath")
-        .and_then(|p| field_path_container(p.as_bytes()).map(crate::scan::name));
+    draft.container.name =
+        text(regarding, "fieldPath").and_then(|p| field_path_container(p.as_bytes()).map(crate::scan::name));
     draft.container.sandbox = draft.container.name.is_some().then_some(false);
     draft.payload = Payload::Text(message);
     let count = value.get("count").and_then(Value::as_i64).unwrap_or(1);
@@ -174,7 +174,9 @@ fn event(value: &Value, line: u64, sink: &mut Sink) {
         draft.when = Some(last);
         sink.push(draft);
         if count > 2 {
-            sink.remark("Events are compressed: of their repetitions only the first and the last time are known");
+            sink.remark(
+                "Events are compressed: of their repetitions only the first and the last time are known",
+            );
         }
     }
 }
@@ -191,7 +193,8 @@ fn audit(value: &Value, line: u64, sink: &mut Sink) {
         sink.skip(Skipped::NothingSaid);
         return;
     }
-    let when = pod_json::stamp(value, "stageTimestamp").or_else(|| pod_json::stamp(value, "requestReceivedTimestamp"));
+    let when = pod_json::stamp(value, "stageTimestamp")
+        .or_else(|| pod_json::stamp(value, "requestReceivedTimestamp"));
     let response = value.get("responseObject");
     let mut draft = Draft::new(Verb::ApiRequest, Witness::Audit, line);
     draft.when = when;

@@ -33,7 +33,12 @@ pub struct Source<'a> {
 }
 
 /// Learns the clocks of all files together.
-pub fn learn(sources: &[Source<'_>], assumed_year: Option<i32>, now: Moment, notes: &mut Vec<String>) -> Vec<Clock> {
+pub fn learn(
+    sources: &[Source<'_>],
+    assumed_year: Option<i32>,
+    now: Moment,
+    notes: &mut Vec<String>,
+) -> Vec<Clock> {
     let today = Stamp::at(now, 0);
     let this_year = today.year.unwrap_or(1970);
     let mut all_years: Vec<(i32, u8)> = sources.iter().flat_map(|s| s.years.iter().copied()).collect();
@@ -156,7 +161,8 @@ fn zones(sources: &[Source<'_>], clocks: &mut [Clock], notes: &mut Vec<String>) 
         }
     }
     if assumed && zoned {
-        notes.push("a file tells no zone, nor does anything in the others tell it: UTC is assumed".to_owned());
+        notes
+            .push("a file tells no zone, nor does anything in the others tell it: UTC is assumed".to_owned());
     }
 }
 
@@ -168,9 +174,14 @@ impl Clock {
         match (draft.when, draft.received) {
             (Some(when), Some(received)) if when.offset.is_none() && received.offset.is_none() => {
                 // A line whose hour disagrees with its collector's as no other does: the collector is right.
-                let off = rounded(when.moment(2000, 0).since(received.moment(2000, 0)), HALF_HOUR) - self.lead;
+                let off =
+                    rounded(when.moment(2000, 0).since(received.moment(2000, 0)), HALF_HOUR) - self.lead;
                 let year_turn = off.abs() > 300 * 86_400 * SECOND;
-                if off != 0 && !year_turn { (Some(at(when).plus(-off)), true) } else { (Some(at(when)), false) }
+                if off != 0 && !year_turn {
+                    (Some(at(when).plus(-off)), true)
+                } else {
+                    (Some(at(when)), false)
+                }
             }
             (Some(when), _) if draft.witness == Witness::System && when.offset.is_none() && self.has_lead => {
                 (Some(at(when).plus(self.lead)), false)

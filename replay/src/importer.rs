@@ -22,8 +22,17 @@ use open_record::OpenRecord;
 
 /// Processes that hold a kubelet (node-logs §1.6); others write their own logs.
 const KUBELETS: [&str; 11] = [
-    "kubelet", "hyperkube", "kubenswrapper", "atomic-openshift-node", "k3s", "rke2", "localkube", "kubelite", "minikube",
-    "origin-node", "microk8s",
+    "kubelet",
+    "hyperkube",
+    "kubenswrapper",
+    "atomic-openshift-node",
+    "k3s",
+    "rke2",
+    "localkube",
+    "kubelite",
+    "minikube",
+    "origin-node",
+    "microk8s",
 ];
 
 /// The importer of one input.
@@ -302,7 +311,9 @@ impl Importer {
         if self.in_panic {
             return self.sink.skip(Skipped::StackTrace);
         }
-        let same = |o: &OpenRecord| !found.prefixed || (found.pid == o.outer_pid() && is_kubelet(found.ident)) || found.partial;
+        let same = |o: &OpenRecord| {
+            !found.prefixed || (found.pid == o.outer_pid() && is_kubelet(found.ident)) || found.partial
+        };
         match &mut self.open {
             Some(open) if same(open) && !is_foreign(found.rest) => {
                 open.go_on(found.rest, self.previous_width);
@@ -324,7 +335,8 @@ impl Importer {
 
     /// klog's `F`: the process is about to end. A refusal to start is no crash.
     fn fatal(&mut self, header: &Header<'_>, body: &[u8], outer: &Unwrapped<'_>, line: u64) {
-        let refusal = header.file == b"server.go" || has(body, b"failed to run") || has(body, b"Failed to run");
+        let refusal =
+            header.file == b"server.go" || has(body, b"failed to run") || has(body, b"Failed to run");
         let verb = if refusal { Verb::KubeletFailed } else { Verb::KubeletPanicked };
         let mut draft = self.draft(verb, Witness::Kubelet, line);
         draft.received = outer.received;
@@ -339,7 +351,9 @@ impl Importer {
             self.sink.skip(Skipped::StackTrace);
             return true;
         }
-        let begins = ["panic: ", "fatal error: ", "SIGSEGV: ", "SIGABRT: "].iter().any(|w| rest.starts_with(w.as_bytes()));
+        let begins = ["panic: ", "fatal error: ", "SIGSEGV: ", "SIGABRT: "]
+            .iter()
+            .any(|w| rest.starts_with(w.as_bytes()));
         let goroutine = rest.starts_with(b"goroutine ") && rest.ends_with(b"]:");
         let ours = found.ident.is_empty() || is_kubelet(found.ident);
         if !(begins || goroutine) || !ours {
@@ -389,11 +403,16 @@ impl Importer {
             return true;
         }
         let text = scan::trim_start(rest);
-        if !found.prefixed && has(text, b".service") && (text.starts_with("●".as_bytes()) || has(text, b" - ")) {
+        if !found.prefixed
+            && has(text, b".service")
+            && (text.starts_with("●".as_bytes()) || has(text, b" - "))
+        {
             self.kubelet_unit = has(text, b"kubelet");
         }
         if self.kubelet_unit && text.starts_with(b"Active: ") {
-            if let Some((stamp, len)) = scan::after(text, b" since ").map(|t| scan::word(t).1).and_then(Stamp::rfc3339) {
+            if let Some((stamp, len)) =
+                scan::after(text, b" since ").map(|t| scan::word(t).1).and_then(Stamp::rfc3339)
+            {
                 let tail = scan::after(text, b" since ").map(|t| scan::word(t).1).unwrap_or_default();
                 let utc = tail.get(len..).is_some_and(|t| t.starts_with(b" UTC"));
                 let mut draft = Draft::new(Verb::ServiceStarted, Witness::System, line);
@@ -407,7 +426,19 @@ impl Importer {
             }
             return true;
         }
-        let header = ["Loaded: ", "Drop-In: ", "Main PID: ", "Tasks: ", "Memory: ", "CPU: ", "CGroup: ", "Docs: ", "└─", "├─", "●"];
+        let header = [
+            "Loaded: ",
+            "Drop-In: ",
+            "Main PID: ",
+            "Tasks: ",
+            "Memory: ",
+            "CPU: ",
+            "CGroup: ",
+            "Docs: ",
+            "└─",
+            "├─",
+            "●",
+        ];
         if self.kubelet_unit && !found.prefixed && header.iter().any(|h| text.starts_with(h.as_bytes())) {
             self.sink.skip(Skipped::Separator);
             return true;
@@ -429,8 +460,10 @@ impl Importer {
     /// What people and shells put between records. Dots tell of a gap.
     fn separator(&mut self, found: &Unwrapped<'_>, line: u64) -> bool {
         let text = scan::trim(found.rest);
-        let dots = matches!(text, b"..." | b"[...]" | b"....." | b"...." | b"(...)" | b"<snip>" | b"[snip]" | b"<...>")
-            || text == "…".as_bytes()
+        let dots = matches!(
+            text,
+            b"..." | b"[...]" | b"....." | b"...." | b"(...)" | b"<snip>" | b"[snip]" | b"<...>"
+        ) || text == "…".as_bytes()
             || text == "[…]".as_bytes();
         if dots {
             self.close();
@@ -443,8 +476,11 @@ impl Importer {
             || text.starts_with(b"--")
             || text.starts_with(b"==")
             || text.starts_with(b"```")
-            || (has(&text[..text.len().min(80)], b"@") && (has(text, b":~") || has(text, b"# ") || has(text, b"$ ")))
-            || (text.starts_with(b"Log line format:") || text.starts_with(b"Running on machine:") || text.starts_with(b"Binary: "));
+            || (has(&text[..text.len().min(80)], b"@")
+                && (has(text, b":~") || has(text, b"# ") || has(text, b"$ ")))
+            || (text.starts_with(b"Log line format:")
+                || text.starts_with(b"Running on machine:")
+                || text.starts_with(b"Binary: "));
         if prompt && !found.prefixed {
             self.close();
             self.in_panic = false;
@@ -455,7 +491,13 @@ impl Importer {
 
     fn runtime(&mut self, found: &Unwrapped<'_>, line: u64) -> bool {
         let host = self.host(found.host);
-        let at = runtime::At { line, received: found.received, host: host.as_ref(), pid: found.pid, ident: found.ident };
+        let at = runtime::At {
+            line,
+            received: found.received,
+            host: host.as_ref(),
+            pid: found.pid,
+            ident: found.ident,
+        };
         runtime::log_line(found.rest, &at, &mut self.sink)
     }
 }
@@ -469,7 +511,9 @@ fn first_stamp(prefix: &[u8]) -> Option<(Stamp, usize)> {
 /// The body of a record that a shipper put into quotes: its own are escaped, and more fields follow.
 fn shipped(body: &[u8]) -> std::borrow::Cow<'_, [u8]> {
     let escaped = body.starts_with(b"\\\"");
-    let followed = [&b"\" unit=\""[..], b"\" pid=\"", b"\" machine_id=", b"\"machine_id="].iter().find_map(|m| memchr::memmem::find(body, m));
+    let followed = [&b"\" unit=\""[..], b"\" pid=\"", b"\" machine_id=", b"\"machine_id="]
+        .iter()
+        .find_map(|m| memchr::memmem::find(body, m));
     if !escaped && followed.is_none() {
         return body.into();
     }
@@ -486,5 +530,7 @@ fn is_kubelet(ident: &[u8]) -> bool {
 
 /// Lines of plug-ins that run inside the kubelet's stdout (node-logs §1.4).
 fn is_foreign(text: &[u8]) -> bool {
-    text.starts_with(b"time=\"") || text.starts_with(b"Calico CNI") || (text.first().is_some_and(u8::is_ascii_digit) && Stamp::rfc3339(text).is_some())
+    text.starts_with(b"time=\"")
+        || text.starts_with(b"Calico CNI")
+        || (text.first().is_some_and(u8::is_ascii_digit) && Stamp::rfc3339(text).is_some())
 }

@@ -64,7 +64,15 @@ pub struct Line<'a> {
 impl Lines {
     /// Lines of a reader.
     pub fn new(reader: Box<dyn Read>) -> Lines {
-        Lines { reader, buffer: vec![0; CHUNK], filled: 0, number: 0, bytes: 0, skipping: false, ended: false }
+        Lines {
+            reader,
+            buffer: vec![0; CHUNK],
+            filled: 0,
+            number: 0,
+            bytes: 0,
+            skipping: false,
+            ended: false,
+        }
     }
 
     /// How many bytes were read, decompressed.
@@ -173,7 +181,8 @@ mod tests {
         let both = [gz.clone(), gz].concat();
         let got = lines(decompress(Box::new(io::Cursor::new(both))).expect("gzip"));
         assert_eq!(got.len(), 3, "members of one file follow each other");
-        let zst = ruzstd::encoding::compress_to_vec(&b"one\ntwo"[..], ruzstd::encoding::CompressionLevel::Fastest);
+        let zst =
+            ruzstd::encoding::compress_to_vec(&b"one\ntwo"[..], ruzstd::encoding::CompressionLevel::Fastest);
         let got = lines(decompress(Box::new(io::Cursor::new(zst))).expect("zstd"));
         assert_eq!(got[1].1, b"two");
         assert!(lines(decompress(Box::new(io::Cursor::new(b"I".to_vec()))).expect("plain")).len() == 1);

@@ -38,6 +38,7 @@ pub use merge::{Imported, Options};
 pub use read::{Progress, ReadError, read_files, read_stream, read_texts};
 pub use stamp::{Moment, SECOND, Stamp};
 pub use trace::{
-    Confidence, ContainerIx, ContainerLife, Entry, FileFacts, PodIx, PodLife, Run, Trace, VolumeIx, VolumeLife,
+    Confidence, ContainerIx, ContainerLife, Entry, FileFacts, PodIx, PodLife, Run, Trace, VolumeIx,
+    VolumeLife,
 };
 pub use verb::Verb;

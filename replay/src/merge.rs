@@ -87,7 +87,9 @@ fn place(drafts: Vec<Draft>, file: u32, clock: &Clock, out: &mut Vec<Placed>, no
         out.push(Placed { at, coarse, untimed, file, draft });
     }
     if slips > 0 {
-        notes.push(format!("{slips} records have another hour than their collector gave them; the collector's was taken"));
+        notes.push(format!(
+            "{slips} records have another hour than their collector gave them; the collector's was taken"
+        ));
     }
 }
 
@@ -273,7 +275,13 @@ fn runs(trace: &mut Trace) {
         }
         let key = (entry.host, entry.pid);
         let run = *open.entry(key).or_insert_with(|| {
-            trace.runs.push(Run { host: entry.host, pid: entry.pid, first: entry.at, last: entry.at, started: false });
+            trace.runs.push(Run {
+                host: entry.host,
+                pid: entry.pid,
+                first: entry.at,
+                last: entry.at,
+                started: false,
+            });
             trace.runs.len() - 1
         });
         trace.runs[run].last = trace.runs[run].last.max(entry.at);

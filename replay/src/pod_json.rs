@@ -79,9 +79,10 @@ fn container(value: &Value, init: bool) -> StatusOfContainer {
         last,
         restarts: value.get("restartCount").and_then(Value::as_u64).and_then(|n| u32::try_from(n).ok()),
         init,
-        mounts: value.get("volumeMounts").and_then(Value::as_array).map(|list| {
-            list.iter().filter_map(|m| text(m, "name")).collect()
-        }),
+        mounts: value
+            .get("volumeMounts")
+            .and_then(Value::as_array)
+            .map(|list| list.iter().filter_map(|m| text(m, "name")).collect()),
     }
 }
 
@@ -106,7 +107,8 @@ pub fn object(value: &Value, sink: &mut Sink) -> ObjectSeen {
     let metadata = value.get("metadata").unwrap_or(&Value::Null);
     let spec = value.get("spec").unwrap_or(&Value::Null);
     let annotation = |key: &str| metadata.get("annotations").and_then(|a| text(a, key));
-    let mirror_of = annotation("kubernetes.io/config.mirror").or_else(|| annotation("kubernetes.io/config.hash"));
+    let mirror_of =
+        annotation("kubernetes.io/config.mirror").or_else(|| annotation("kubernetes.io/config.hash"));
     let mut mounts = BTreeMap::new();
     for key in ["initContainers", "containers", "ephemeralContainers"] {
         for container in spec.get(key).and_then(Value::as_array).into_iter().flatten() {
@@ -121,9 +123,8 @@ pub fn object(value: &Value, sink: &mut Sink) -> ObjectSeen {
             }
         }
     }
-    let deletion = stamp(metadata, "deletionTimestamp").map(|at| {
-        (at, metadata.get("deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(0))
-    });
+    let deletion = stamp(metadata, "deletionTimestamp")
+        .map(|at| (at, metadata.get("deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(0)));
     if let Some(created) = stamp(metadata, "creationTimestamp")
         && let Some(year) = created.year
     {

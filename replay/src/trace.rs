@@ -318,10 +318,13 @@ impl Trace {
     pub fn volume_count(&self) -> usize {
         let mut seen: Vec<(String, String)> = Vec::new();
         for volume in &self.volumes {
-            let per_pod = volume.unique.as_deref().is_none_or(|u| crate::klog::unique_parts(u.as_bytes()).is_some());
+            let per_pod =
+                volume.unique.as_deref().is_none_or(|u| crate::klog::unique_parts(u.as_bytes()).is_some());
             let key = match (&volume.unique, &volume.name, volume.pod) {
                 (Some(unique), _, _) if !per_pod => (String::new(), unique.to_string()),
-                (_, Some(name), Some(pod)) if self.pod(pod).is_static => (self.pod_name(pod), name.to_string()),
+                (_, Some(name), Some(pod)) if self.pod(pod).is_static => {
+                    (self.pod_name(pod), name.to_string())
+                }
                 (_, Some(name), Some(pod)) => (pod.0.to_string(), name.to_string()),
                 (_, Some(name), None) => (String::new(), name.to_string()),
                 (Some(unique), None, _) => (String::new(), unique.to_string()),

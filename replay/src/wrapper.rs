@@ -25,7 +25,15 @@ pub struct Unwrapped<'a> {
 impl<'a> Unwrapped<'a> {
     /// A line as it is.
     pub fn bare(line: &'a [u8]) -> Unwrapped<'a> {
-        Unwrapped { received: None, host: None, ident: b"", pid: 0, partial: false, prefixed: false, rest: line }
+        Unwrapped {
+            received: None,
+            host: None,
+            ident: b"",
+            pid: 0,
+            partial: false,
+            prefixed: false,
+            rest: line,
+        }
     }
 }
 
@@ -56,7 +64,8 @@ fn decorations(line: &[u8]) -> &[u8] {
             && len < 10
         {
             // `4582: `, `4582-`, or a bare number; only if a record follows.
-            let rest = at[len..].strip_prefix(b":").or_else(|| at[len..].strip_prefix(b"-")).unwrap_or(&at[len..]);
+            let rest =
+                at[len..].strip_prefix(b":").or_else(|| at[len..].strip_prefix(b"-")).unwrap_or(&at[len..]);
             let rest = scan::trim_start(rest);
             if rest.len() < at.len() - len && begins_record(rest) {
                 at = rest;
@@ -237,7 +246,11 @@ mod tests {
             ("Jan 06 10:10:24.555468 a.b.c hyperkube[1585]: ", "hyperkube", 1585),
             ("4月 11 22:52:11 node7 kubelet[6968]: ", "kubelet", 6968),
             ("Jun  8 09:34:01 node1 kubelet: ", "kubelet", 0),
-            ("2024-02-13T21:46:09.994328+09:00 h microk8s.daemon-kubelite[15]: ", "microk8s.daemon-kubelite", 15),
+            (
+                "2024-02-13T21:46:09.994328+09:00 h microk8s.daemon-kubelite[15]: ",
+                "microk8s.daemon-kubelite",
+                15,
+            ),
             ("kubelet.service[2043933]: ", "kubelet.service", 2_043_933),
             ("* Sep 16 06:24:12 host kubelet[2914]: ", "kubelet", 2914),
             ("\t 4582: ", "", 0),
@@ -257,7 +270,9 @@ mod tests {
 
     #[test]
     fn what_is_no_prefix_stays() {
-        for line in [" with error: exit status 1", "goroutine 375 [running]:", "\tk8s.io/x.go:204 +0x285", "..."] {
+        for line in
+            [" with error: exit status 1", "goroutine 375 [running]:", "\tk8s.io/x.go:204 +0x285", "..."]
+        {
             assert_eq!(strip(line.as_bytes()).rest, line.as_bytes());
         }
     }

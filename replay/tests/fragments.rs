@@ -113,7 +113,10 @@ const WORDS: &[(&str, &[Verb])] = &[
     ("grace overridden", &[Verb::GraceOverridden]),
     ("network delete started", &[Verb::NetworkTeardown]),
     ("network teardown", &[Verb::NetworkTeardown]),
-    ("sandbox 732a782be3422cda36951d7e1c044bdd78cf3f83f18f4b733735882f5839a92f stop requested", &[Verb::SandboxStopRequested]),
+    (
+        "sandbox 732a782be3422cda36951d7e1c044bdd78cf3f83f18f4b733735882f5839a92f stop requested",
+        &[Verb::SandboxStopRequested],
+    ),
     ("next runtime request", &[Verb::RuntimeRequest]),
     ("runtime stop call for container c returned", &[Verb::StopReturned]),
     ("runtime stop of", &[Verb::RuntimeStop, Verb::StopReturned]),
@@ -170,7 +173,12 @@ fn at(trace: &Trace, entry: &Entry, time: &str) -> bool {
     let nanos = s.of_day % SECOND;
     let full = format!(
         "{year:04}-{:02}-{:02} {:02}:{:02}:{:02}.{:09}",
-        s.month, s.day, seconds / 3600, seconds / 60 % 60, seconds % 60, nanos
+        s.month,
+        s.day,
+        seconds / 3600,
+        seconds / 60 % 60,
+        seconds % 60,
+        nanos
     );
     full.starts_with(time) || full[5..].starts_with(time)
 }
@@ -203,7 +211,10 @@ fn every_listed_fact_is_in_the_trace_at_its_time() {
                 }
                 continue;
             };
-            let (_, verbs) = WORDS.iter().find(|(words, _)| rest.contains(words)).unwrap_or_else(|| panic!("{name}: no verb in {fact:?}"));
+            let (_, verbs) = WORDS
+                .iter()
+                .find(|(words, _)| rest.contains(words))
+                .unwrap_or_else(|| panic!("{name}: no verb in {fact:?}"));
             let there: Vec<&Entry> = trace.entries.iter().filter(|e| at(&trace, e, &time)).collect();
             let said: Vec<&&Entry> = there.iter().filter(|e| verbs.contains(&e.verb)).collect();
             assert!(!said.is_empty(), "{name}: {fact:?} is not told by {there:?}");
@@ -213,11 +224,19 @@ fn every_listed_fact_is_in_the_trace_at_its_time() {
                 w.len() >= 32 && w.chars().all(hex)
             });
             for id in ids {
-                assert!(said.iter().any(|e| everything(&trace, e).contains(id)), "{name}: {id} of {fact:?} is not in {said:?}");
+                assert!(
+                    said.iter().any(|e| everything(&trace, e).contains(id)),
+                    "{name}: {id} of {fact:?} is not in {said:?}"
+                );
             }
-            let names = rest.split([' ', ',', '(']).filter(|w| w.contains('/') && w.contains('-') && !w.contains("...") && w.len() > 8);
+            let names = rest
+                .split([' ', ',', '('])
+                .filter(|w| w.contains('/') && w.contains('-') && !w.contains("...") && w.len() > 8);
             for pod in names.filter(|n| !n.contains(':') && !n.contains('"')) {
-                assert!(said.iter().any(|e| everything(&trace, e).contains(pod)), "{name}: {pod} of {fact:?} is not in {said:?}");
+                assert!(
+                    said.iter().any(|e| everything(&trace, e).contains(pod)),
+                    "{name}: {pod} of {fact:?} is not in {said:?}"
+                );
             }
             checked += 1;
         }

@@ -31,7 +31,8 @@ fn the_churn_has_two_containers_that_came_after_their_pod() {
     let trace = recording.trace(&FILES);
     let report = judge(&trace);
     assert_eq!(report.kinds(), ["container-created-after-delete"], "{:#?}", report.findings);
-    let mut pods: Vec<String> = report.findings.iter().map(|f| trace.pod_name(f.pod.expect("a pod"))).collect();
+    let mut pods: Vec<String> =
+        report.findings.iter().map(|f| trace.pod_name(f.pod.expect("a pod"))).collect();
     pods.sort();
     assert_eq!(pods, ["default/p0", "default/p37"]);
 
@@ -41,7 +42,12 @@ fn the_churn_has_two_containers_that_came_after_their_pod() {
     let starts = by_id(&runtime, &[Verb::ContainerStarted]);
     for finding in &report.findings {
         let name = trace.pod_name(finding.pod.expect("a pod"));
-        let made = finding.evidence.iter().filter_map(|i| trace.entries[*i].container).next_back().expect("a container");
+        let made = finding
+            .evidence
+            .iter()
+            .filter_map(|i| trace.entries[*i].container)
+            .next_back()
+            .expect("a container");
         let id = trace.container(made).id.as_deref().expect("an id");
         let deleted = audit
             .entries
@@ -88,8 +94,14 @@ fn starts_and_exits_by_the_kubelet_agree_with_the_runtimes_events() {
         let runtime = recording.trace(&["containerd-events.log"]);
         let (from, to) = span(&kubelet);
         let pairs = [
-            (&[Verb::ContainerRunning, Verb::SandboxRunning][..], &[Verb::ContainerStarted, Verb::SandboxStarted][..]),
-            (&[Verb::ContainerDead, Verb::SandboxDead][..], &[Verb::ContainerExited, Verb::SandboxExited][..]),
+            (
+                &[Verb::ContainerRunning, Verb::SandboxRunning][..],
+                &[Verb::ContainerStarted, Verb::SandboxStarted][..],
+            ),
+            (
+                &[Verb::ContainerDead, Verb::SandboxDead][..],
+                &[Verb::ContainerExited, Verb::SandboxExited][..],
+            ),
         ];
         for (seen, done) in pairs {
             let seen = by_id(&kubelet, seen);
@@ -105,17 +117,29 @@ fn starts_and_exits_by_the_kubelet_agree_with_the_runtimes_events() {
                 let Some(told) = told else {
                     panic!("{}: {id} at {at:?} is not in the kubelet's log", recording.name);
                 };
-                assert!(*told <= until.max(at.plus(RELIST)) || dead.contains_key(id), "{}: {id} {}ms late", recording.name, told.since(*at) / 1_000_000);
+                assert!(
+                    *told <= until.max(at.plus(RELIST)) || dead.contains_key(id),
+                    "{}: {id} {}ms late",
+                    recording.name,
+                    told.since(*at) / 1_000_000
+                );
                 assert!(told.since(*at) > -SECOND, "{}: {id} was told before it happened", recording.name);
                 compared += 1;
             }
             // What the kubelet saw start, the runtime had: in its events, unless it was there before they begin.
-            let known = by_id(&runtime, &[Verb::ContainerStarted, Verb::SandboxStarted, Verb::ContainerExited, Verb::SandboxExited]);
+            let known = by_id(
+                &runtime,
+                &[Verb::ContainerStarted, Verb::SandboxStarted, Verb::ContainerExited, Verb::SandboxExited],
+            );
             let ran = by_id(&kubelet, &[Verb::ContainerRunning, Verb::SandboxRunning]);
             for (id, at) in seen.iter().filter(|(id, _)| ran.contains_key(*id)) {
                 let before = runtime.entries.first().is_none_or(|e| at.since(e.at) < RELIST);
                 let restarted = kubelet.runs.iter().any(|r| r.first <= *at && at.since(r.first) < 2 * RELIST);
-                assert!(known.contains_key(id) || before || restarted, "{}: {id} is not the runtime's", recording.name);
+                assert!(
+                    known.contains_key(id) || before || restarted,
+                    "{}: {id} is not the runtime's",
+                    recording.name
+                );
             }
         }
     }
@@ -135,15 +159,27 @@ fn mounts_and_unmounts_by_the_kubelet_agree_with_the_kernels_table() {
             (first, at.max().expect("the kubelet"))
         };
         let times = |volume: VolumeIx, verb: Verb| -> Vec<Moment> {
-            trace.entries.iter().filter(|e| e.volume == Some(volume) && e.verb == verb).map(|e| e.at).collect()
+            trace
+                .entries
+                .iter()
+                .filter(|e| e.volume == Some(volume) && e.verb == verb)
+                .map(|e| e.at)
+                .collect()
         };
         for (table, log) in [(Verb::MountSeen, Verb::Mounted), (Verb::MountGone, Verb::Unmounted)] {
-            for e in trace.entries.iter().filter(|e| e.verb == table && e.at >= from && e.at.plus(POLL) <= to) {
+            for e in trace.entries.iter().filter(|e| e.verb == table && e.at >= from && e.at.plus(POLL) <= to)
+            {
                 let volume = e.volume.expect("a volume of a pod");
                 let told = times(volume, log);
                 let first_snapshot = e.payload.text().is_some();
                 let near = told.iter().any(|t| t.since(e.at).abs() < POLL);
-                assert!(near || first_snapshot, "{}: {} {table:?} at {:?}, the kubelet said {told:?}", recording.name, trace.volume_name(volume), e.at);
+                assert!(
+                    near || first_snapshot,
+                    "{}: {} {table:?} at {:?}, the kubelet said {told:?}",
+                    recording.name,
+                    trace.volume_name(volume),
+                    e.at
+                );
                 compared += 1;
             }
         }
@@ -153,7 +189,12 @@ fn mounts_and_unmounts_by_the_kubelet_agree_with_the_kernels_table() {
             if times(volume, Verb::MountSeen).is_empty() {
                 continue;
             }
-            assert!(times(volume, Verb::MountGone).iter().any(|t| t.since(e.at).abs() < POLL), "{}: {}", recording.name, trace.volume_name(volume));
+            assert!(
+                times(volume, Verb::MountGone).iter().any(|t| t.since(e.at).abs() < POLL),
+                "{}: {}",
+                recording.name,
+                trace.volume_name(volume)
+            );
         }
     }
     assert!(compared > 40, "{compared} mounts and unmounts compared");

@@ -20,7 +20,15 @@ fn micros(line: &str) -> Option<i64> {
 /// The line at another time.
 fn at(line: &str, micros: i64) -> String {
     let s = micros / 1_000_000;
-    format!("{}{:02}:{:02}:{:02}.{:06}{}", &line[..6], s / 3600, s / 60 % 60, s % 60, micros % 1_000_000, &line[21..])
+    format!(
+        "{}{:02}:{:02}:{:02}.{:06}{}",
+        &line[..6],
+        s / 3600,
+        s / 60 % 60,
+        s % 60,
+        micros % 1_000_000,
+        &line[21..]
+    )
 }
 
 fn field<'a>(line: &'a str, key: &str) -> Option<&'a str> {
@@ -53,12 +61,20 @@ fn victims(recording: &Recording) -> Vec<Victim> {
     let mut found = Vec::new();
     for line in lines.iter().filter(|l| l.contains("\"Killing container with a grace period\"")) {
         let text = |key| field(line, key).map(str::to_owned);
-        let (Some(pod), Some(uid), Some(name), Some(id)) = (text("pod"), text("podUID"), text("containerName"), text("containerID")) else {
+        let (Some(pod), Some(uid), Some(name), Some(id)) =
+            (text("pod"), text("podUID"), text("containerName"), text("containerID"))
+        else {
             continue;
         };
         let id = id.trim_start_matches("containerd://").to_owned();
-        let started = lines.iter().find(|l| l.contains("SyncLoop (PLEG): event") && l.contains("ContainerStarted") && l.contains(&id));
-        let alone = lines.iter().filter(|l| l.contains("Killing container with a grace period\"") && l.contains(&uid)).count() == 1;
+        let started = lines.iter().find(|l| {
+            l.contains("SyncLoop (PLEG): event") && l.contains("ContainerStarted") && l.contains(&id)
+        });
+        let alone = lines
+            .iter()
+            .filter(|l| l.contains("Killing container with a grace period\"") && l.contains(&uid))
+            .count()
+            == 1;
         if let (Some(started), Some(killed), true) = (started.and_then(|l| micros(l)), micros(line), alone) {
             found.push(Victim { pod, uid, id, name, started, killed });
         }
@@ -72,7 +88,8 @@ type Deed = fn(&mut Recording, &Victim) -> Option<()>;
 /// The volume is taken down right after the stop is asked for, before the container's end.
 fn unmount_before_exit(recording: &mut Recording, v: &Victim) -> Option<()> {
     let mut lines = klog(recording);
-    let teardown = lines.iter().position(|l| l.contains("UnmountVolume.TearDown succeeded") && l.contains(&v.uid))?;
+    let teardown =
+        lines.iter().position(|l| l.contains("UnmountVolume.TearDown succeeded") && l.contains(&v.uid))?;
     let exit = lines.iter().find(|l| l.contains("Container exited normally") && l.contains(&v.id))?;
     (micros(exit)? - v.killed > 400_000).then_some(())?;
     let moved = at(&lines[teardown].clone(), v.killed + 20_000);
@@ -84,11 +101,16 @@ fn unmount_before_exit(recording: &mut Recording, v: &Victim) -> Option<()> {
 /// Whether a line of the kubelet's log tells a container's end.
 fn tells_end(line: &str, v: &Victim) -> bool {
     let id = line.contains(&v.id)
-        && (line.contains("ContainerDied") || line.contains("container finished") || line.contains("exited normally")
-            || line.contains("newState=\"exited\"") || line.contains("newState=\"non-existent\"")
-            || line.contains("terminated") || line.contains("ContainerRemoved"));
+        && (line.contains("ContainerDied")
+            || line.contains("container finished")
+            || line.contains("exited normally")
+            || line.contains("newState=\"exited\"")
+            || line.contains("newState=\"non-existent\"")
+            || line.contains("terminated")
+            || line.contains("ContainerRemoved"));
     let pod = (line.contains(&v.uid) || line.contains(&format!("pod=\"{}\"", v.pod)))
-        && (line.contains("Post-termination container state") || line.contains("stopped all running containers"));
+        && (line.contains("Post-termination container state")
+            || line.contains("stopped all running containers"));
     id || pod
 }
 
@@ -104,7 +126,10 @@ fn goes_on(recording: &mut Recording) -> Option<()> {
 
 /// Every word of the container's end is lost, in all files.
 fn drop_exit(recording: &mut Recording, v: &Victim) -> Option<()> {
-    klog(recording).iter().any(|l| l.contains("Pod worker has stopped") && l.contains(&v.uid)).then_some(())?;
+    klog(recording)
+        .iter()
+        .any(|l| l.contains("Pod worker has stopped") && l.contains(&v.uid))
+        .then_some(())?;
     goes_on(recording)?;
     let kept = |text: &str, drop: &dyn Fn(&str) -> bool| -> String {
         text.lines().filter(|l| !drop(l)).map(|l| format!("{l}\n")).collect()
@@ -115,17 +140,31 @@ fn drop_exit(recording: &mut Recording, v: &Victim) -> Option<()> {
         let text = kept(recording.text(file), &|l| l.contains(&v.id) && l.contains("terminated"));
         recording.set(file, text);
     }
-    let events = kept(recording.text("containerd-events.log"), &|l| l.contains(&v.id) && (l.contains("/tasks/exit") || l.contains("/delete")));
+    let events = kept(recording.text("containerd-events.log"), &|l| {
+        l.contains(&v.id) && (l.contains("/tasks/exit") || l.contains("/delete"))
+    });
     recording.set("containerd-events.log", events);
     Some(())
 }
 
 /// The kubelet alone misses the exit; the runtime tells it.
 fn kubelet_misses_exit(recording: &mut Recording, v: &Victim) -> Option<()> {
-    let told = recording.text("containerd-events.log").lines().any(|l| l.contains("/tasks/exit") && l.contains(&v.id));
+    let told = recording
+        .text("containerd-events.log")
+        .lines()
+        .any(|l| l.contains("/tasks/exit") && l.contains(&v.id));
     told.then_some(())?;
     goes_on(recording)?;
-    let log: String = recording.text("kubelet.log").lines().filter(|l| !tells_end(l, v) && !(l.contains("emoveContainer") && l.contains(&v.id)) && !(l.contains("emoving container") && l.contains(&v.id))).map(|l| format!("{l}\n")).collect();
+    let log: String = recording
+        .text("kubelet.log")
+        .lines()
+        .filter(|l| {
+            !tells_end(l, v)
+                && !(l.contains("emoveContainer") && l.contains(&v.id))
+                && !(l.contains("emoving container") && l.contains(&v.id))
+        })
+        .map(|l| format!("{l}\n"))
+        .collect();
     recording.set("kubelet.log", log);
     Some(())
 }
@@ -136,9 +175,14 @@ fn duplicate_start(recording: &mut Recording, v: &Victim) -> Option<()> {
     let mut lines = klog(recording);
     let other: String = v.id.chars().rev().collect();
     let event = lines.iter().find(|l| {
-        l.contains("\"Event occurred\"") && l.contains("reason=\"Started\"") && l.contains(&format!("object=\"{}\"", v.pod)) && l.contains(&format!("{{{}}}", v.name))
+        l.contains("\"Event occurred\"")
+            && l.contains("reason=\"Started\"")
+            && l.contains(&format!("object=\"{}\"", v.pod))
+            && l.contains(&format!("{{{}}}", v.name))
     })?;
-    let pleg = lines.iter().find(|l| l.contains("SyncLoop (PLEG): event") && l.contains("ContainerStarted") && l.contains(&v.id))?;
+    let pleg = lines.iter().find(|l| {
+        l.contains("SyncLoop (PLEG): event") && l.contains("ContainerStarted") && l.contains(&v.id)
+    })?;
     let middle = v.started + 1_000_000;
     let new = [at(event, middle), at(&pleg.replace(&v.id, &other), middle + 300_000)];
     lines.extend(new);
@@ -149,8 +193,11 @@ fn duplicate_start(recording: &mut Recording, v: &Victim) -> Option<()> {
 /// The container starts before its volume's mount succeeds.
 fn start_before_mount(recording: &mut Recording, v: &Victim) -> Option<()> {
     let mut lines = klog(recording);
-    let mounted = lines.iter().position(|l| l.contains("MountVolume.SetUp succeeded") && l.contains(&v.uid))?;
-    let begun = lines.iter().any(|l| l.contains("operationExecutor.VerifyControllerAttachedVolume started") && l.contains(&v.uid));
+    let mounted =
+        lines.iter().position(|l| l.contains("MountVolume.SetUp succeeded") && l.contains(&v.uid))?;
+    let begun = lines.iter().any(|l| {
+        l.contains("operationExecutor.VerifyControllerAttachedVolume started") && l.contains(&v.uid)
+    });
     (begun && micros(&lines[mounted])? < v.started && v.killed - v.started > 1_000_000).then_some(())?;
     let moved = at(&lines[mounted].clone(), v.started + 500_000);
     lines[mounted] = moved;
@@ -161,9 +208,12 @@ fn start_before_mount(recording: &mut Recording, v: &Victim) -> Option<()> {
 /// A container is made although the pod's delete was seen.
 fn create_after_delete(recording: &mut Recording, v: &Victim) -> Option<()> {
     let mut lines = klog(recording);
-    let delete = lines.iter().find(|l| l.contains("\"SyncLoop DELETE\"") && l.contains(&format!("\"{}\"", v.pod)))?;
+    let delete =
+        lines.iter().find(|l| l.contains("\"SyncLoop DELETE\"") && l.contains(&format!("\"{}\"", v.pod)))?;
     let create = lines.iter().find(|l| {
-        l.contains("\"Event occurred\"") && l.contains("reason=\"Created\"") && l.contains(&format!("object=\"{}\"", v.pod))
+        l.contains("\"Event occurred\"")
+            && l.contains("reason=\"Created\"")
+            && l.contains(&format!("object=\"{}\"", v.pod))
     })?;
     let late = at(create, micros(delete)? + 45_000);
     lines.push(late);
@@ -174,8 +224,13 @@ fn create_after_delete(recording: &mut Recording, v: &Victim) -> Option<()> {
 /// A volume is started upon after its teardown.
 fn start_after_unmount(recording: &mut Recording, v: &Victim) -> Option<()> {
     let mut lines = klog(recording);
-    let teardown = lines.iter().find(|l| l.contains("UnmountVolume.TearDown succeeded") && l.contains(&v.uid))?;
-    let pleg = lines.iter().find(|l| l.contains("\"Event occurred\"") && l.contains("reason=\"Started\"") && l.contains(&format!("object=\"{}\"", v.pod)))?;
+    let teardown =
+        lines.iter().find(|l| l.contains("UnmountVolume.TearDown succeeded") && l.contains(&v.uid))?;
+    let pleg = lines.iter().find(|l| {
+        l.contains("\"Event occurred\"")
+            && l.contains("reason=\"Started\"")
+            && l.contains(&format!("object=\"{}\"", v.pod))
+    })?;
     let late = at(pleg, micros(teardown)? + 400_000);
     lines.push(late);
     recording.set("kubelet.log", lines.join("\n"));
@@ -220,10 +275,14 @@ fn stop_takes_long(recording: &mut Recording, v: &Victim) -> Option<()> {
 fn negative_grace(recording: &mut Recording, v: &Victim) -> Option<()> {
     let lines: Vec<String> = klog(recording)
         .into_iter()
-        .map(|l| if l.contains("Killing container with a grace period") && l.contains(&v.id) {
-            let head = l.split("gracePeriod=").next().unwrap_or_default();
-            format!("{head}gracePeriod=-3")
-        } else { l })
+        .map(|l| {
+            if l.contains("Killing container with a grace period") && l.contains(&v.id) {
+                let head = l.split("gracePeriod=").next().unwrap_or_default();
+                format!("{head}gracePeriod=-3")
+            } else {
+                l
+            }
+        })
         .collect();
     recording.set("kubelet.log", lines.join("\n"));
     Some(())
@@ -245,7 +304,8 @@ fn never_goes(recording: &mut Recording, v: &Victim) -> Option<()> {
 /// An unmount that fails again and again and never succeeds.
 fn unmount_fails(recording: &mut Recording, v: &Victim) -> Option<()> {
     let lines = klog(recording);
-    let teardown = lines.iter().find(|l| l.contains("UnmountVolume.TearDown succeeded") && l.contains(&v.uid))?.clone();
+    let teardown =
+        lines.iter().find(|l| l.contains("UnmountVolume.TearDown succeeded") && l.contains(&v.uid))?.clone();
     let from = micros(&teardown)?;
     let unique = after(&teardown, "for volume \"")?.split('"').next()?.to_owned();
     let mut kept: Vec<String> = lines.into_iter().filter(|l| micros(l).is_none_or(|t| t < from)).collect();
@@ -262,14 +322,44 @@ fn unmount_fails(recording: &mut Recording, v: &Victim) -> Option<()> {
 /// A deed with the kind that must be found, by which files, and how many recordings allow it at least.
 const DEEDS: &[(&str, Deed, &[&str], &[&str], usize)] = &[
     ("unmount before exit", unmount_before_exit, &["volume-unmounted-while-container-running"], &FILES, 2),
-    ("unmount before exit, by the log alone", unmount_before_exit, &["volume-unmounted-while-container-running"], &["kubelet.log"], 2),
-    ("dropped exit", drop_exit, &["pod-released-while-container-running", "volume-unmounted-while-container-running"], &FILES, 5),
-    ("dropped exit, by the log alone", drop_exit, &["pod-released-while-container-running", "volume-unmounted-while-container-running"], &["kubelet.log"], 5),
-    ("exit that the kubelet missed", kubelet_misses_exit, &["exit-lost"], &["kubelet.log", "containerd-events.log"], 5),
+    (
+        "unmount before exit, by the log alone",
+        unmount_before_exit,
+        &["volume-unmounted-while-container-running"],
+        &["kubelet.log"],
+        2,
+    ),
+    (
+        "dropped exit",
+        drop_exit,
+        &["pod-released-while-container-running", "volume-unmounted-while-container-running"],
+        &FILES,
+        5,
+    ),
+    (
+        "dropped exit, by the log alone",
+        drop_exit,
+        &["pod-released-while-container-running", "volume-unmounted-while-container-running"],
+        &["kubelet.log"],
+        5,
+    ),
+    (
+        "exit that the kubelet missed",
+        kubelet_misses_exit,
+        &["exit-lost"],
+        &["kubelet.log", "containerd-events.log"],
+        5,
+    ),
     ("duplicated start", duplicate_start, &["duplicate-container"], &["kubelet.log"], 3),
     ("start before mount", start_before_mount, &["container-start-without-volume"], &["kubelet.log"], 2),
     ("create after delete", create_after_delete, &["container-created-after-delete"], &FILES, 5),
-    ("start after unmount", start_after_unmount, &["volume-unmounted-before-container-start"], &["kubelet.log"], 2),
+    (
+        "start after unmount",
+        start_after_unmount,
+        &["volume-unmounted-before-container-start"],
+        &["kubelet.log"],
+        2,
+    ),
     ("mount that stays", mount_stays, &["driver-state-mismatch"], &["kubelet.log", "mounts.jsonl"], 1),
     ("slow stop", stop_takes_long, &["grace-period-exceeded"], &["kubelet.log"], 5),
     ("negative grace", negative_grace, &["invalid-grace-period"], &FILES, 5),
@@ -300,9 +390,17 @@ fn every_planted_fault_is_found_by_the_right_kind() {
                     "create after delete" => &["volume-unmounted-before-container-start"][..],
                     _ => &[],
                 };
-                let strange: Vec<&str> =
-                    report.kinds().into_iter().filter(|k| !kinds.contains(k) && !consequences.contains(k)).collect();
-                assert!(strange.is_empty(), "{what} in {} on {victim:?}: also {:#?}", recording.name, report.findings);
+                let strange: Vec<&str> = report
+                    .kinds()
+                    .into_iter()
+                    .filter(|k| !kinds.contains(k) && !consequences.contains(k))
+                    .collect();
+                assert!(
+                    strange.is_empty(),
+                    "{what} in {} on {victim:?}: also {:#?}",
+                    recording.name,
+                    report.findings
+                );
                 planted.entry(what).or_default().push(recording.name.clone());
             }
         }

@@ -5,6 +5,7 @@ use super::{Errors, Review, containers};
 use crate::view::{name, named, only_in, spec_list};
 
 pub(super) fn added(review: &Review<'_>, errors: &mut Errors) {
+    errors.judge("");
     let (old, new) = (review.old, review.new);
     let (before, after) = (spec_list(old, "ephemeralContainers"), spec_list(new, "ephemeralContainers"));
     for stored in before {

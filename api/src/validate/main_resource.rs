@@ -11,12 +11,12 @@ pub(super) fn spec(review: &Review<'_>, errors: &mut Errors) {
         let (before, after) = (spec_list(review.old, list), spec_list(review.new, list));
         if before.len() != after.len() {
             let detail = "pod updates may not add or remove containers; use pods/dynamic";
-            errors.forbidden(format!("spec.{list}"), detail);
+            errors.of("M12").forbidden(format!("spec.{list}"), detail);
             return;
         }
         let same = |(o, n): (&Value, &Value)| name(o) == name(n) && without_image(o) == without_image(n);
         if !before.iter().zip(after).all(same) {
-            errors.forbidden("spec", ONLY); // W13, M12
+            errors.of("W13").forbidden("spec", ONLY);
         }
     }
     let (old, new) = (at(review.old, "spec"), at(review.new, "spec"));
@@ -42,15 +42,15 @@ pub(super) fn mutable_fields(old: &Value, new: &Value, errors: &mut Errors) {
     let field = "spec.activeDeadlineSeconds";
     match (at(old, "activeDeadlineSeconds").as_i64(), at(new, "activeDeadlineSeconds").as_i64()) {
         (Some(before), Some(now)) if now > before => {
-            errors.invalid(field, &Value::from(now), "must be less than or equal to previous value");
+            errors.of("M8").invalid(field, &Value::from(now), "must be less than or equal to previous value");
         }
         (Some(_), None) => {
             let detail = "must not update from a positive integer to nil value";
-            errors.invalid(field, &Value::Null, detail);
+            errors.of("M8").invalid(field, &Value::Null, detail);
         }
         // Below one is refused in any pod (`standard`).
         (Some(_) | None, Some(_)) | (None, None) => {}
-    } // M8
+    }
 
     let like = |stored: &Value, toleration: &Value| {
         // How long it is tolerated may change.
@@ -59,13 +59,13 @@ pub(super) fn mutable_fields(old: &Value, new: &Value, errors: &mut Errors) {
     let tolerations = list(new, "tolerations");
     if !list(old, "tolerations").iter().all(|stored| tolerations.iter().any(|t| like(stored, t))) {
         let detail = "existing toleration can not be modified except its tolerationSeconds";
-        errors.forbidden("spec.tolerations", detail); // M9
+        errors.of("M9").forbidden("spec.tolerations", detail);
     }
     for (i, gate) in list(new, "schedulingGates").iter().enumerate() {
         if !list(old, "schedulingGates").contains(gate) {
             let detail =
                 format!("only deletion is allowed, but found new scheduling gate '{}'", text(gate, "name"));
-            errors.forbidden(format!("spec.schedulingGates[{i}].name"), &detail); // M10
+            errors.of("M10").forbidden(format!("spec.schedulingGates[{i}].name"), &detail);
         }
     }
 }
@@ -80,7 +80,7 @@ pub(super) fn rest_of_spec(old: &Value, new: &Value, elsewhere: &[&str], errors:
         let (before, after) = (at(old, field), at(new, field));
         let shortened = field == "terminationGracePeriodSeconds"
             && before.as_i64().is_some_and(|s| s < 0)
-            && after.as_i64() == Some(1); // M11
+            && after.as_i64() == Some(1);
         before != after && !shortened
     };
     let all = keys(old).into_iter().chain(keys(new));
@@ -88,6 +88,6 @@ pub(super) fn rest_of_spec(old: &Value, new: &Value, elsewhere: &[&str], errors:
     let changed: BTreeSet<String> = all.filter(|k| !judged(k) && unlike(k)).collect();
     if !changed.is_empty() {
         let changed: Vec<String> = changed.iter().map(|k| format!("spec.{k}")).collect();
-        errors.forbidden("spec", &format!("{ONLY}\nchanged: {}", changed.join(", "))); // M12
+        errors.of("M12").forbidden("spec", &format!("{ONLY}\nchanged: {}", changed.join(", ")));
     }
 }

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 /// A new object's name.
 pub(super) fn identity(object: &Value, errors: &mut Errors) {
+    errors.judge("");
     match text(at(object, "metadata"), "name") {
         "" => errors.required("metadata.name", "name or generateName is required"),
         name => {
@@ -20,6 +21,7 @@ pub(super) fn identity(object: &Value, errors: &mut Errors) {
 
 /// Labels and annotations are well formed.
 pub(super) fn labels(object: &Value, errors: &mut Errors) {
+    errors.judge("M14");
     for field in ["labels", "annotations"] {
         for (key, value) in at(at(object, "metadata"), field).as_object().into_iter().flatten() {
             if let Some(problem) = qualified_name_problem(key) {
@@ -38,12 +40,16 @@ pub(super) fn update(old: &Value, new: &Value, errors: &mut Errors) {
     let (old_metadata, new_metadata) = (at(old, "metadata"), at(new, "metadata"));
     for field in ["creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"] {
         if at(old_metadata, field) != at(new_metadata, field) {
-            errors.invalid(format!("metadata.{field}"), at(new_metadata, field), "field is immutable");
+            errors.of("M14").invalid(
+                format!("metadata.{field}"),
+                at(new_metadata, field),
+                "field is immutable",
+            );
         }
     }
     let finalizers = list(old_metadata, "finalizers");
     if is_deleting(old) && list(new_metadata, "finalizers").iter().any(|f| !finalizers.contains(f)) {
-        errors.forbidden(
+        errors.of("M14").forbidden(
             "metadata.finalizers",
             "no new finalizers can be added if the object is being deleted",
         );

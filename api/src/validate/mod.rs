@@ -10,13 +10,15 @@ mod ephemeral;
 mod kept;
 mod main_resource;
 mod metadata;
-mod names;
+pub(crate) mod names;
 mod preconditions;
 mod qos;
+mod rules;
 mod standard;
 mod volumes;
 
 use crate::ApiConfig;
+use crate::account::{Account, Stage, Verdict};
 use crate::hold::Holds;
 use crate::response::{Cause, CauseReason};
 use crate::view::{self, spec_list};
@@ -96,15 +98,20 @@ pub(crate) fn update_other(old: &Value, new: &Value, errors: &mut Errors) {
     }
 }
 
-/// What is wrong, as it is found.
+/// What is wrong, as it is found, each with the number of its rule.
 #[derive(Default)]
-pub(crate) struct Errors(Vec<Cause>);
+pub(crate) struct Errors {
+    found: Vec<Cause>,
+    /// The rule that is being judged, unless the error itself names one.
+    judged: &'static str,
+    named: Option<&'static str>,
+}
 
 impl Errors {
     /// All of it in the order in which it was found, said once.
     pub fn into_causes(self) -> Vec<Cause> {
         let mut causes: Vec<Cause> = Vec::new();
-        for cause in self.0 {
+        for cause in self.found {
             if !causes.contains(&cause) {
                 causes.push(cause);
             }
@@ -112,8 +119,35 @@ impl Errors {
         causes
     }
 
+    /// Tells what was found: each rule of `/dynamic`, held or broken; elsewhere the broken ones.
+    pub fn tell(&self, dynamic: bool, account: &mut Account) {
+        let broken = |rule: &str| self.found.iter().find(|cause| &*cause.rule == rule);
+        for (rule, what) in rules::DYNAMIC.iter().filter(|_| dynamic) {
+            if broken(rule).is_none() {
+                account.tell(Stage::Validation, Verdict::Passed, || ((*rule).into(), (*what).into()));
+            }
+        }
+        for cause in &self.found {
+            account.tell(Stage::Validation, Verdict::Refused, || {
+                (cause.rule.to_string(), format!("{}: {}", cause.field, cause.message))
+            });
+        }
+    }
+
+    /// The rule that is judged from here on.
+    pub fn judge(&mut self, rule: &'static str) {
+        self.judged = rule;
+    }
+
+    /// The rule that the next error breaks.
+    pub fn of(&mut self, rule: &'static str) -> &mut Errors {
+        self.named = Some(rule);
+        self
+    }
+
     fn add(&mut self, field: impl Into<String>, reason: CauseReason, message: String) {
-        self.0.push(Cause { field: field.into(), reason, message });
+        let rule = self.named.take().unwrap_or(self.judged);
+        self.found.push(Cause { field: field.into(), reason, message, rule: rule.into() });
     }
 
     pub fn required(&mut self, field: impl Into<String>, detail: &str) {

@@ -14,6 +14,6 @@ pub(super) fn unchanged(old: &Value, new: &Value, errors: &mut Errors) {
     let now = qos_class(new).as_str();
     if stored != now {
         let detail = format!("Pod QOS Class may not change as a result of resizing: it is {stored}");
-        errors.invalid("spec", &Value::from(now), &detail);
+        errors.of("C13").invalid("spec", &Value::from(now), &detail);
     }
 }

@@ -147,7 +147,7 @@ fn projected() -> Vec<Row> {
             downward(json!({"path": "l", "fieldRef": {"fieldPath": "metadata.labels"}})),
         ),
         adds(
-            "S24",
+            "S23",
             "a file of nothing",
             downward(json!({"path": "l"})),
             ".projected.sources[0].downwardAPI",

@@ -2,6 +2,7 @@
 
 use crate::command::{Action, Rule};
 use crate::context::{Context, Why};
+use crate::ids::ContainerId;
 use crate::state::{ContainerState, PodState};
 use crate::time::Time;
 use alloc::vec::Vec;
@@ -12,18 +13,22 @@ pub(super) fn collect(pod: &mut PodState, ctx: &mut Context<'_>) {
     if !(pod.born == ctx.epoch || ctx.may_undo) {
         return;
     }
+    if pod.containers.iter().all(|c| c.dead.is_empty() && c.removed.is_none()) {
+        return;
+    }
     let goes = pod.is_terminated() && (pod.object_gone || pod.pod.deletion.is_some());
     let kept = ctx.config.timing.removed_statuses_kept as usize;
     let surplus = surplus_statuses(pod, kept);
     let uid = pod.pod.uid;
-    for (i, container) in pod.containers.iter_mut().enumerate() {
+    for (i, container) in pod.containers.iter_mut().enumerate().filter(|(_, c)| !c.dead.is_empty()) {
         // An end that was not shown yet is still in the record; the runtime's copy is not needed for it.
         let newest =
             if goes || surplus.contains(&i) { None } else { container.dead.last().map(|d| d.attempt) };
-        let ids: Vec<_> = container.dead.iter().map(|d| container.id(d.attempt)).collect();
-        for (dead, id) in container.dead.iter_mut().zip(ids) {
+        let (name, incarnation) = (&container.name, container.incarnation);
+        for dead in &mut container.dead {
             let keep = Some(dead.attempt) == newest || dead.removing.is_some();
             if !keep && ctx.retry_due(&dead.retry, Why::RemoveRetry) {
+                let id = ContainerId { name: name.clone(), incarnation, attempt: dead.attempt };
                 let action = Action::RemoveContainer { container: id };
                 dead.removing = Some(ctx.command(uid, Rule::GarbageCollected, action));
             }
@@ -34,6 +39,9 @@ pub(super) fn collect(pod: &mut PodState, ctx: &mut Context<'_>) {
 
 /// Removed, ended containers beyond those that are kept, oldest first, ties by name.
 fn surplus_statuses(pod: &PodState, kept: usize) -> Vec<usize> {
+    if pod.containers.iter().filter(|c| c.removed.is_some()).count() <= kept {
+        return Vec::new();
+    }
     let mut ended: Vec<(Time, &str, usize)> = pod
         .containers
         .iter()
@@ -52,7 +60,11 @@ fn forget_removed(pod: &mut PodState, surplus: &[usize]) {
         let nothing_left = c.instance.is_none() && c.dead.is_empty() && c.pulling.is_none();
         c.removed.is_some() && nothing_left && (c.last.is_none() || surplus.contains(&i))
     };
+    if pod.containers.iter().all(|c| c.removed.is_none()) {
+        return;
+    }
     let mut floor = pod.incarnation_floor;
+    let before = pod.containers.len();
     let mut i = 0;
     pod.containers.retain(|c| {
         let gone = over(i, c);
@@ -63,4 +75,7 @@ fn forget_removed(pod: &mut PodState, surplus: &[usize]) {
         !gone
     });
     pod.incarnation_floor = floor;
+    if pod.containers.len() < before {
+        pod.changed();
+    }
 }

@@ -87,7 +87,10 @@ fn carry_out(pod: &mut PodState, plan: &Plan, ctx: &mut Context<'_>) {
         return;
     }
     if plan.initialized && pod.ready_sandbox().is_some() {
-        pod.initialized = true;
+        if !pod.initialized {
+            pod.initialized = true;
+            pod.changed();
+        }
         pod.initialized_in = pod.ready_sandbox();
     }
     for &i in &plan.start_ephemeral {
@@ -127,6 +130,7 @@ fn reset_all(pod: &mut PodState, ctx: &mut Context<'_>) {
     }
     pod.initialized_in = None;
     pod.restarting_all = None;
+    pod.changed();
     let plan = plan::compute(pod);
     carry_out(pod, &plan, ctx);
 }

@@ -3,8 +3,9 @@
 
 use super::{init, resize, restart};
 use crate::command::{MountedVolume, Rule};
-use crate::ids::ContainerId;
+use crate::ids::{ContainerId, VolumeId};
 use crate::spec::RestartPolicy;
+use crate::spec::VolumeMount;
 use crate::state::{ContainerKind, ContainerState, InstancePhase, PodState, SandboxPhase};
 use alloc::vec::Vec;
 
@@ -175,8 +176,7 @@ fn in_sandbox(pod: &PodState) -> Plan {
         return plan;
     }
     let mut kept = 0;
-    let mains: Vec<usize> = pod.indices(ContainerKind::Main).collect();
-    for i in mains {
+    for i in pod.indices(ContainerKind::Main) {
         match main_row(pod, &pod.containers[i]) {
             Row::Keep => kept += 1,
             Row::Leave => {}
@@ -283,9 +283,16 @@ enum MountChange {
 /// (kubelet-volumes §6.21): a mount of another life of the same name is another mount.
 fn mount_change(pod: &PodState, container: &ContainerState) -> MountChange {
     let Some(instance) = &container.instance else { return MountChange::Same };
-    let wanted: Vec<Option<MountedVolume>> = container.spec.mounts.iter().map(|m| resolve(pod, m)).collect();
-    let same = wanted.len() == instance.mounts.len()
-        && wanted.iter().all(|w| w.as_ref().is_some_and(|w| instance.mounts.contains(w)));
+    let lives = |lease: &VolumeId| pod.volumes.iter().any(|v| v.removed.is_none() && v.id == *lease);
+    if instance.spec == container.spec && instance.leases.iter().all(lives) {
+        return MountChange::Same;
+    }
+    let wanted = &container.spec.mounts;
+    let has = |mount: &VolumeMount, life: &VolumeId| {
+        instance.spec.mounts.iter().zip(&*instance.leases).any(|(m, l)| *m == *mount && *l == *life)
+    };
+    let same = wanted.len() == instance.leases.len()
+        && wanted.iter().all(|m| pod.volume(&m.name).is_some_and(|v| has(m, &v.id)));
     if same {
         return MountChange::Same;
     }
@@ -297,7 +304,7 @@ fn mount_change(pod: &PodState, container: &ContainerState) -> MountChange {
 }
 
 /// Every volume that it is allocated to mount is on the host.
-fn mounts_ready(pod: &PodState, container: &ContainerState) -> bool {
+pub(super) fn mounts_ready(pod: &PodState, container: &ContainerState) -> bool {
     container.spec.mounts.iter().all(|m| pod.volume(&m.name).is_some_and(|v| v.is_ready()))
 }
 
@@ -342,7 +349,7 @@ fn holders_of_former<'a>(
 }
 
 /// A mount with the life of the volume that it means now.
-pub(super) fn resolve(pod: &PodState, mount: &crate::spec::VolumeMount) -> Option<MountedVolume> {
+pub(super) fn resolve(pod: &PodState, mount: &VolumeMount) -> Option<MountedVolume> {
     pod.volume(&mount.name).map(|v| MountedVolume { volume: v.id.clone(), mount: mount.clone() })
 }
 

@@ -4,9 +4,18 @@
 use crate::command::{Action, Rule};
 use crate::context::Context;
 use crate::event::{Hook, ProbeKind};
-use crate::state::{HookState, InstancePhase, Lifecycle, PodState};
+use crate::state::{HookState, Instance, InstancePhase, Lifecycle, PodState};
 
 const KINDS: [ProbeKind; 3] = [ProbeKind::Startup, ProbeKind::Liveness, ProbeKind::Readiness];
+
+/// It runs, and has a hook to be run or probes.
+fn has_any(instance: &Instance) -> bool {
+    let spec = &instance.spec;
+    let probed =
+        spec.startup_probe.is_some() || spec.liveness_probe.is_some() || spec.readiness_probe.is_some();
+    matches!(instance.phase, InstancePhase::Running)
+        && (probed || matches!(instance.post_start, HookState::Due) || instance.probes.asked.contains(&true))
+}
 
 /// Asks for hooks and probes that are due, and ends those that are not wanted any more.
 pub(super) fn drive(pod: &mut PodState, ctx: &mut Context<'_>) {
@@ -17,11 +26,9 @@ pub(super) fn drive(pod: &mut PodState, ctx: &mut Context<'_>) {
     };
     for container in &mut pod.containers {
         let started = container.is_started();
-        let Some(id) = container.instance_id() else { continue };
+        let Some(instance) = container.instance.as_deref().filter(|i| has_any(i)) else { continue };
+        let id = container.id(instance.attempt);
         let Some(instance) = &mut container.instance else { continue };
-        if !matches!(instance.phase, InstancePhase::Running) {
-            continue;
-        }
         if matches!(instance.post_start, HookState::Due) && instance.stop.is_none() {
             let action = Action::RunHook {
                 container: id.clone(),

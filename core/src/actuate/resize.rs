@@ -5,6 +5,7 @@ use crate::command::{Action, Rule};
 use crate::context::{Context, Why};
 use crate::resources::{ResourceList, ResourceName, Resources};
 use crate::state::{ContainerKind, ContainerState, InstancePhase, PodState};
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 /// Cpu requests up to this many millicores all mean the least shares there are (case 81).
@@ -52,23 +53,24 @@ pub(crate) fn needs_restart(container: &ContainerState) -> bool {
     changes(container).iter().any(|name| container.spec.resize_restarts.contains(name))
 }
 
-/// What the pod's cgroup is to have: requests always, a limit only where every container has one.
-pub(crate) fn pod_target(pod: &PodState) -> Resources {
-    let spec = pod.spec();
-    let allocated = pod.allocated.as_ref().map(|a| a.requests.clone());
-    let requests = allocated.unwrap_or_else(|| crate::allocate::pod_requests(spec));
-    let limits = |name: ResourceName| crate::allocate::limit_of_all(spec, &name).map(|amount| (name, amount));
-    Resources {
-        requests: ResourceList::from_pairs([(ResourceName::Cpu, requests.get(&ResourceName::Cpu))]),
-        limits: ResourceList::from_pairs(
-            [limits(ResourceName::Cpu), limits(ResourceName::Memory)].into_iter().flatten(),
-        ),
-    }
+/// Allocated and actuated are the same to the letter, and nothing is under way: there is no step to take.
+fn is_settled(pod: &PodState, target: &Resources) -> bool {
+    let as_allocated = |c: &ContainerState| {
+        c.instance.as_ref().is_none_or(|i| i.resources == c.spec.resources && i.resizing.is_none())
+    };
+    pod.cgroup == *target
+        && pod.cgroup_resizing.is_none()
+        && pod.in_progress.is_none()
+        && pod.containers.iter().all(as_allocated)
 }
 
 /// Takes the next step of a resize of an active pod.
 pub(super) fn drive(pod: &mut PodState, ctx: &mut Context<'_>) {
-    let target = pod_target(pod);
+    let Some(target) = pod.allocated.as_ref().map(|a| &a.cgroup) else { return };
+    if is_settled(pod, target) {
+        return;
+    }
+    let target = target.clone();
     let raised = larger_of(&pod.cgroup, &target);
     let differing: Vec<usize> =
         (0..pod.containers.len()).filter(|i| wants_resize(&pod.containers[*i])).collect();
@@ -136,7 +138,7 @@ fn resize_container(pod: &mut PodState, i: usize, ctx: &mut Context<'_>) {
     }
     let action = Action::ResizeContainer { container: id, resources: resources.clone() };
     let op = ctx.command(uid, Rule::ResizeInPlace, action);
-    instance.resizing = Some((op, resources));
+    instance.resizing = Some(Box::new((op, resources)));
 }
 
 fn resize_pod(pod: &mut PodState, resources: Resources, ctx: &mut Context<'_>) {
@@ -146,7 +148,7 @@ fn resize_pod(pod: &mut PodState, resources: Resources, ctx: &mut Context<'_>) {
     }
     let op =
         ctx.command(pod.pod.uid, Rule::ResizeInPlace, Action::ResizePod { resources: resources.clone() });
-    pod.cgroup_resizing = Some((op, resources));
+    pod.cgroup_resizing = Some(Box::new((op, resources)));
 }
 
 /// Values that mean the same to the kernel count as acknowledged, so that the sums are right.
@@ -160,6 +162,7 @@ fn adopt_equivalents(pod: &mut PodState) {
             instance.resources = resources;
         }
     }
+    pod.changed();
 }
 
 /// Allocated and actuated agree: nothing is in progress any more, and this is told.
@@ -173,5 +176,6 @@ fn finish(pod: &mut PodState, ctx: &mut Context<'_>) {
         return;
     }
     pod.in_progress = None;
+    pod.changed();
     ctx.tell(pod.pod.uid, false, "ResizeCompleted", "Pod resize completed".into(), None);
 }

@@ -15,6 +15,7 @@ pub(super) fn renew(pod: &mut PodState, attempt: u32, ctx: &mut Context<'_>) {
             return;
         }
         let former = pod.sandbox.take();
+        pod.changed();
         if former.is_some() {
             ctx.tell(
                 pod.pod.uid,
@@ -30,8 +31,7 @@ pub(super) fn renew(pod: &mut PodState, attempt: u32, ctx: &mut Context<'_>) {
     if !pod.initialized && !start::creation_volumes_ready(pod) {
         return;
     }
-    let retry = pod.sandbox_retry.clone();
-    if !ctx.retry_due(&retry, Why::SandboxRetry) {
+    if !ctx.retry_due(&pod.sandbox_retry, Why::SandboxRetry) {
         return;
     }
     let Some(allocated) = &pod.allocated else { return };
@@ -41,7 +41,7 @@ pub(super) fn renew(pod: &mut PodState, attempt: u32, ctx: &mut Context<'_>) {
         allocated: allocated.spec.arc().clone(),
     };
     let op = ctx.command(pod.pod.uid, Rule::SandboxNeeded, action);
-    pod.cgroup = super::resize::pod_target(pod);
+    pod.cgroup = allocated.cgroup.clone();
     pod.sandbox = Some(Sandbox { attempt, phase: SandboxPhase::Creating { op }, ip: None });
     pod.next_sandbox = attempt.saturating_add(1);
     ctx.moved(pod.pod.uid, Subject::Sandbox(attempt), "", "Creating");
@@ -51,7 +51,7 @@ pub(super) fn renew(pod: &mut PodState, attempt: u32, ctx: &mut Context<'_>) {
 pub(super) fn stop_all(pod: &mut PodState, ctx: &mut Context<'_>) -> bool {
     let retry = pod.sandbox_retry.clone();
     let uid = pod.pod.uid;
-    let mut all_down = true;
+    let (mut all_down, mut stopping) = (true, false);
     for sandbox in pod.sandbox.iter_mut().chain(pod.old_sandboxes.iter_mut()) {
         if terminate::is_down(&sandbox.phase) {
             continue;
@@ -64,6 +64,7 @@ pub(super) fn stop_all(pod: &mut PodState, ctx: &mut Context<'_>) -> bool {
                     let action = Action::StopSandbox { attempt: sandbox.attempt };
                     let op = ctx.command(uid, Rule::SandboxObsolete, action);
                     sandbox.phase = SandboxPhase::Stopping { op: Some(op) };
+                    stopping = true;
                     ctx.moved(uid, Subject::Sandbox(sandbox.attempt), from, "Stopping");
                 }
             }
@@ -73,6 +74,9 @@ pub(super) fn stop_all(pod: &mut PodState, ctx: &mut Context<'_>) -> bool {
             | SandboxPhase::Removing { .. }
             | SandboxPhase::Unknown => {}
         }
+    }
+    if stopping {
+        pod.changed();
     }
     all_down
 }
@@ -88,16 +92,15 @@ pub(super) fn clean_up(pod: &mut PodState, ctx: &mut Context<'_>) {
         return;
     }
     let goes = pod.is_terminated() && (pod.object_gone || pod.pod.deletion.is_some());
-    let holds_dead: alloc::vec::Vec<u32> =
-        pod.containers.iter().flat_map(|c| &c.dead).map(|d| d.sandbox).collect();
-    let retry = pod.sandbox_retry.clone();
     let uid = pod.pod.uid;
-    let newest = pod.sandbox.iter_mut().filter(|_| goes);
-    for sandbox in newest.chain(pod.old_sandboxes.iter_mut()) {
-        if !matches!(sandbox.phase, SandboxPhase::Stopped) || holds_dead.contains(&sandbox.attempt) {
+    let PodState { sandbox, old_sandboxes, containers, sandbox_retry, .. } = pod;
+    let holds_dead = |attempt| containers.iter().flat_map(|c| &c.dead).any(|d| d.sandbox == attempt);
+    let newest = sandbox.iter_mut().filter(|_| goes);
+    for sandbox in newest.chain(old_sandboxes) {
+        if !matches!(sandbox.phase, SandboxPhase::Stopped) || holds_dead(sandbox.attempt) {
             continue;
         }
-        if ctx.retry_due(&retry, Why::SandboxRetry) {
+        if ctx.retry_due(sandbox_retry, Why::SandboxRetry) {
             let action = Action::RemoveSandbox { attempt: sandbox.attempt };
             let op = ctx.command(uid, Rule::GarbageCollected, action);
             sandbox.phase = SandboxPhase::Removing { op };

@@ -4,10 +4,10 @@
 use super::{full_name, plan, stop};
 use crate::allocate::{charge, has_leftovers};
 use crate::command::{Action, MountedVolume, Rule, Subject};
-use crate::context::{Context, Why, text};
+use crate::context::{Context, Why, sentence, text};
 use crate::state::container::crash_backoff;
 use crate::state::{HookState, Instance, InstancePhase, PodState, Probes, Retry};
-use crate::status::ContainerState as Shown;
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 /// The reason of a container that waits because its image could not be pulled.
@@ -29,18 +29,20 @@ pub(super) fn advance(pod: &mut PodState, i: usize, rule: Rule, ctx: &mut Contex
     if pod.containers[i].pulling.is_some() || !name_is_free(pod, i) || !backoff_over(pod, i, ctx) {
         return;
     }
-    let retry = pod.containers[i].start_retry.clone();
-    if !ctx.retry_due(&retry, Why::StartRetry) || !has_room(pod, i) {
+    if !ctx.retry_due(&pod.containers[i].start_retry, Why::StartRetry) || !has_room(pod, i) {
         return;
     }
     let Some(sandbox) = pod.ready_sandbox() else { return };
     if !names_exist(pod, i) {
         return;
     }
-    let Some(mounts) = ready_mounts(pod, i) else { return };
+    if !mounts_ready(pod, i) {
+        return;
+    }
     if pod.containers[i].image_id.is_none() {
         return pull(pod, i, rule, ctx);
     }
+    let mounts = pod.containers[i].spec.mounts.iter().filter_map(|m| plan::resolve(pod, m)).collect();
     create(pod, i, rule, sandbox, mounts, ctx);
 }
 
@@ -65,11 +67,16 @@ fn backoff_over(pod: &mut PodState, i: usize, ctx: &mut Context<'_>) -> bool {
     let (name, full) = (container.name.clone(), full_name(pod));
     let message = text(format_args!("back-off {delay} restarting failed container={name} pod={full}"));
     let container = &mut pod.containers[i];
-    container.start_failure = Some(("CrashLoopBackOff".into(), message));
+    let waits = Some(Box::new(("CrashLoopBackOff".into(), message)));
+    let is_news = container.start_failure != waits;
+    container.start_failure = waits;
     if !container.backoff_told {
         container.backoff_told = true;
-        let message = text(format_args!("Back-off restarting failed container {name} in pod {full}"));
+        let message = sentence(format_args!("Back-off restarting failed container {name} in pod {full}"));
         ctx.tell(pod.pod.uid, true, "BackOff", message, Some(name));
+    }
+    if is_news {
+        pod.changed();
     }
     false
 }
@@ -95,21 +102,18 @@ fn names_exist(pod: &mut PodState, i: usize) -> bool {
         "cannot find volume \"{}\" to mount into container \"{}\"",
         missing.name, container.name
     ));
-    pod.containers[i].start_failure = Some(("CreateContainerConfigError".into(), message));
+    let waits = Some(Box::new(("CreateContainerConfigError".into(), message)));
+    if pod.containers[i].start_failure != waits {
+        pod.containers[i].start_failure = waits;
+        pod.changed();
+    }
     false
 }
 
-/// The mounts, if exactly the volumes that the container mounts are ready (DESIGN §4 rule 5). Until the pod has been
-/// initialized once, every volume of its creation must be.
-fn ready_mounts(pod: &PodState, i: usize) -> Option<Vec<MountedVolume>> {
-    if !pod.initialized && !creation_volumes_ready(pod) {
-        return None;
-    }
-    let mounts = &pod.containers[i].spec.mounts;
-    mounts
-        .iter()
-        .map(|m| plan::resolve(pod, m).filter(|_| pod.volume(&m.name).is_some_and(|v| v.is_ready())))
-        .collect()
+/// Exactly the volumes that the container mounts are ready (DESIGN §4 rule 5). Until the pod has been initialized once,
+/// every volume of its creation must be.
+fn mounts_ready(pod: &PodState, i: usize) -> bool {
+    (pod.initialized || creation_volumes_ready(pod)) && plan::mounts_ready(pod, &pod.containers[i])
 }
 
 /// Every allocated volume that some container mounts is on the host.
@@ -122,13 +126,7 @@ pub(super) fn creation_volumes_ready(pod: &PodState) -> bool {
 
 /// The status that was told last has the container waiting for its failed pull.
 fn pull_error_is_shown(pod: &PodState, i: usize) -> bool {
-    let Some(status) = &pod.publication.current else { return false };
-    let mut shown =
-        status.containers.iter().chain(&status.init_containers).chain(&status.ephemeral_containers);
-    shown.any(|c| {
-        c.name == pod.containers[i].name
-            && matches!(&c.state, Shown::Waiting { reason, .. } if &**reason == PULL_ERROR)
-    })
+    pod.publication.current.as_ref().is_some_and(|shown| shown.pull_errors.contains(&pod.containers[i].name))
 }
 
 fn pull(pod: &mut PodState, i: usize, rule: Rule, ctx: &mut Context<'_>) {
@@ -137,12 +135,13 @@ fn pull(pod: &mut PodState, i: usize, rule: Rule, ctx: &mut Context<'_>) {
         // The failure itself is shown once before the wait is.
         let is_shown = pull_error_is_shown(pod, i);
         let container = &mut pod.containers[i];
-        let is_pull_error = container.start_failure.as_ref().is_some_and(|(r, _)| &**r == PULL_ERROR);
+        let is_pull_error = container.start_failure.as_ref().is_some_and(|told| *told.0 == *PULL_ERROR);
         if is_pull_error && is_shown {
             let message = text(format_args!("Back-off pulling image \"{}\"", container.spec.image));
             let name = container.name.clone();
-            container.start_failure = Some(("ImagePullBackOff".into(), message.clone()));
-            ctx.tell(pod.pod.uid, false, "BackOff", message, Some(name));
+            container.start_failure = Some(Box::new(("ImagePullBackOff".into(), message.clone())));
+            ctx.tell(pod.pod.uid, false, "BackOff", (&message).into(), Some(name));
+            pod.changed();
         }
         return;
     }
@@ -154,9 +153,8 @@ fn pull(pod: &mut PodState, i: usize, rule: Rule, ctx: &mut Context<'_>) {
         policy: container.spec.pull_policy,
     };
     let op = ctx.command(pod.pod.uid, rule, action);
-    let from = pod.containers[i].label();
-    pod.containers[i].pulling = Some((op, pod.containers[i].spec.image.clone()));
-    ctx.moved(pod.pod.uid, Subject::Container(id), from, "Pulling");
+    pod.containers[i].pulling = Some(Box::new((op, pod.containers[i].spec.image.clone())));
+    ctx.moved(pod.pod.uid, Subject::Container(id), "Waiting", "Pulling");
 }
 
 fn create(
@@ -186,15 +184,14 @@ fn create(
         allocated: allocated.spec.arc().clone(),
     };
     let op = ctx.command(pod.pod.uid, rule, action);
-    let from = pod.containers[i].label();
     let container = &mut pod.containers[i];
     container.next_attempt += 1;
     // The lease is taken before the container can exist.
-    container.instance = Some(Instance {
+    container.instance = Some(Box::new(Instance {
         attempt,
         phase: InstancePhase::Creating { op },
         spec: container.spec.clone(),
-        mounts: mounts.into(),
+        leases: mounts.into_iter().map(|m| m.volume).collect(),
         image_id: container.image_id.clone().unwrap_or_default(),
         sandbox,
         started_at: None,
@@ -204,15 +201,16 @@ fn create(
         post_start: if container.spec.post_start { HookState::Due } else { HookState::Done },
         probes: Probes::default(),
         stop: None,
-    });
-    ctx.moved(pod.pod.uid, Subject::Container(id), from, "Creating");
+    }));
+    pod.changed();
+    // The next life waits until it is begun, whatever became of the one before.
+    ctx.moved(pod.pod.uid, Subject::Container(id), "Waiting", "Creating");
 }
 
 fn start(pod: &mut PodState, i: usize, rule: Rule, ctx: &mut Context<'_>) {
     let container = &pod.containers[i];
-    let retry = container.start_retry.clone();
     let Some(id) = container.instance_id() else { return };
-    if !ctx.retry_due(&retry, Why::StartRetry) {
+    if !ctx.retry_due(&container.start_retry, Why::StartRetry) {
         return;
     }
     let op = ctx.command(pod.pod.uid, rule, Action::StartContainer { container: id.clone() });

@@ -2,10 +2,11 @@
 //! left of the grace, KILL when it has passed.
 
 use crate::command::{Action, Rule, Subject};
-use crate::context::{Context, Why, text};
+use crate::context::{Context, Why, sentence};
 use crate::event::Hook;
 use crate::state::{ContainerKind, HookState, Instance, InstancePhase, Lifecycle, PodState, Retry, Stop};
 use crate::time::{Nanos, Time};
+use alloc::boxed::Box;
 
 /// How long after the runtime's own kill was due we send one ourselves.
 const KILL_SLACK: Nanos = Nanos::secs(1);
@@ -27,14 +28,14 @@ pub(crate) fn ask(instance: &mut Instance, why: Rule, deadline: Time) {
             let running = matches!(instance.phase, InstancePhase::Running);
             let hook =
                 instance.spec.pre_stop && running && why != Rule::RestartAll && why != Rule::RuntimeUnknown;
-            instance.stop = Some(Stop {
+            instance.stop = Some(Box::new(Stop {
                 why,
                 deadline,
                 pre_stop: if hook { HookState::Due } else { HookState::Done },
                 sent: None,
                 kill: None,
                 retry: Retry::default(),
-            });
+            }));
         }
         Some(stop) => {
             stop.deadline = stop.deadline.min(deadline);
@@ -50,6 +51,11 @@ pub(crate) fn ask(instance: &mut Instance, why: Rule, deadline: Time) {
 
 /// Begins to stop a container for a reason, and says so.
 pub(super) fn begin(pod: &mut PodState, i: usize, why: Rule, ctx: &mut Context<'_>) {
+    // A stop under way keeps its deadline: this request's own runs from when it was made first.
+    let under_way = pod.containers[i].instance.as_ref().and_then(|i| i.stop.as_ref());
+    if under_way.is_some_and(|stop| stop.why == why) {
+        return;
+    }
     let grace = grace(pod, i, why, ctx);
     let uid = pod.pod.uid;
     let container = &mut pod.containers[i];
@@ -58,18 +64,14 @@ pub(super) fn begin(pod: &mut PodState, i: usize, why: Rule, ctx: &mut Context<'
     let Some(instance) = &mut container.instance else { return };
     let first = instance.stop.is_none();
     let running = matches!(instance.phase, InstancePhase::Running);
-    // A stop under way keeps its deadline: this request's own runs from when it was made first.
-    if !first && matches!(&instance.stop, Some(s) if s.why == why) {
-        return;
-    }
     ask(instance, why, ctx.now.after(grace));
     if !first || !running {
         return;
     }
     ctx.moved(uid, Subject::Container(id), "Running", "Stopping");
     let message = match TOLD.iter().find(|(rule, _)| *rule == why) {
-        Some((_, what)) => text(format_args!("Container {name} {what}")),
-        None => text(format_args!("Stopping container {name}")),
+        Some((_, what)) => sentence(format_args!("Container {name} {what}")),
+        None => sentence(format_args!("Stopping container {name}")),
     };
     ctx.tell(uid, false, "Killing", message, Some(name));
 }
@@ -122,6 +124,9 @@ fn drive(pod: &mut PodState, i: usize, waits: bool, ctx: &mut Context<'_>) {
     let uid = pod.pod.uid;
     let minimum = ctx.config.timing.minimum_grace;
     let container = &mut pod.containers[i];
+    if container.instance.as_ref().is_none_or(|i| i.stop.is_none()) {
+        return;
+    }
     let Some(id) = container.instance_id() else { return };
     let Some(instance) = &mut container.instance else { return };
     let Some(stop) = &mut instance.stop else { return };

@@ -12,7 +12,9 @@ use crate::state::{Lifecycle, PodState, SandboxPhase, VolumePhase};
 pub(super) fn drive(pod: &mut PodState, ctx: &mut Context<'_>) {
     let Lifecycle::Terminating(termination) = &pod.lifecycle else { return };
     let deadline = termination.deadline;
-    pod.restarting_all = None;
+    if pod.restarting_all.take().is_some() {
+        pod.changed();
+    }
     for i in 0..pod.containers.len() {
         if pod.containers[i].instance.is_none() {
             // What was on its way is not wanted any more.
@@ -42,6 +44,7 @@ pub(super) fn conclude(pod: &mut PodState, ctx: &mut Context<'_>) {
         pod.terminal = Some(phase);
     }
     pod.lifecycle = Lifecycle::Terminated;
+    pod.changed();
     for volume in &mut pod.volumes {
         if !matches!(volume.phase, VolumePhase::Unmounting { .. }) && volume.removed.is_none() {
             // A failed mount's back-off is no reason to wait with its unmount (I11).

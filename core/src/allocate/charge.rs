@@ -5,13 +5,14 @@ use crate::ids::PodUid;
 use crate::node::State;
 use crate::resources::{ResourceList, ResourceName};
 use crate::state::{ContainerKind, Lifecycle, PodState};
+use alloc::sync::Arc;
 
 /// The pod's charge as its state has it now.
 pub fn of(pod: &PodState) -> ResourceList {
     match (&pod.lifecycle, &pod.allocated) {
         (Lifecycle::Waiting | Lifecycle::Terminated, _) | (_, None) => ResourceList::default(),
         (Lifecycle::Active | Lifecycle::Terminating(_), Some(allocated)) => {
-            let mut charge = allocated.requests.clone();
+            let mut charge = allocated.charge.clone();
             charge.raise_to(&actuated(pod));
             charge.set(ResourceName::Pods, 1);
             charge
@@ -50,19 +51,41 @@ pub fn actuated(pod: &PodState) -> ResourceList {
 
 /// Brings the node's sum up to date with the pod. Room that was freed is used in the next event, which is due now.
 pub(crate) fn refresh(state: &mut State, uid: PodUid) {
-    let Some(pod) = state.pods.get(&uid) else { return };
-    let fresh = of(pod);
-    if fresh == pod.charge {
+    let Some(pod) = state.pods.get_mut(&uid) else { return };
+    if is_current(pod) {
         return;
     }
-    let stale = pod.charge.clone();
-    state.charged.subtract(&stale);
-    state.charged.add(&fresh);
-    let freed = stale.iter().any(|(name, amount)| fresh.get(name) < *amount);
-    if let Some(pod) = state.pod_mut(uid) {
-        pod.charge = fresh;
+    if renew(Arc::make_mut(pod), &mut state.charged) {
+        use_freed(state);
     }
-    if freed && !(state.queue.is_empty() && state.preemptors.is_empty()) {
+}
+
+/// Nothing changed that the pod's charge is derived from.
+pub(crate) fn is_current(pod: &PodState) -> bool {
+    debug_assert!(
+        pod.charge_stale || of(pod) == pod.charge,
+        "a change of {} was not noted: it would be charged otherwise",
+        pod.pod.uid
+    );
+    !pod.charge_stale
+}
+
+/// Charges the pod what it takes now. True if room was freed.
+pub(crate) fn renew(pod: &mut PodState, charged: &mut ResourceList) -> bool {
+    pod.charge_stale = false;
+    let fresh = of(pod);
+    if fresh == pod.charge {
+        return false;
+    }
+    let stale = core::mem::replace(&mut pod.charge, fresh);
+    charged.subtract(&stale);
+    charged.add(&pod.charge);
+    stale.iter().any(|(name, amount)| pod.charge.get(name) < *amount)
+}
+
+/// Room was freed: whoever waits for it is tried in the next event, which is due now.
+pub(crate) fn use_freed(state: &mut State) {
+    if !(state.queue.is_empty() && state.preemptors.is_empty()) {
         let now = state.now;
         state.wake_allocator(now, crate::context::Why::CapacityFreed);
     }

@@ -4,6 +4,7 @@
 use super::transaction::{is_same_container, is_same_volume, same_mounts};
 use crate::command::{Commands, Subject, Transition};
 use crate::ids::{PodUid, VolumeId};
+use crate::resources::ResourceName;
 use crate::spec::{Container, PodSpec};
 use crate::state::{Allocation, ContainerKind, ContainerState, PodState, Shared, VolumeState};
 use crate::time::Time;
@@ -19,14 +20,28 @@ pub(crate) fn commit(
     out: &mut Commands,
 ) {
     let uid = pod.pod.uid;
+    pod.changed();
     commit_volumes(pod, spec, now, uid, out);
     if pod.allocated.is_none() {
         point_found_mounts(pod);
     }
     commit_containers(pod, spec, now, uid, out);
-    pod.allocated =
-        Some(Allocation { spec: spec.clone(), requests: super::pod_requests(spec), generation, at: now });
+    pod.allocated = Some(allocation(spec.clone(), generation, now));
     add_ephemeral(pod);
+}
+
+/// The spec as an allocation, its sums computed once.
+pub(crate) fn allocation(spec: Shared<PodSpec>, generation: u64, at: Time) -> Allocation {
+    let requests = super::pod_requests(&spec);
+    let mut charge = requests.clone();
+    charge.set(ResourceName::Pods, 1);
+    let cgroup = super::cgroup_of(&spec, &requests);
+    let mut in_force = crate::publish::sum_in_force(spec.containers.iter().map(|c| &c.resources));
+    if in_force.requests == requests {
+        // The usual case: one list for both.
+        in_force.requests = requests.clone();
+    }
+    Allocation { spec, requests, charge, in_force, cgroup, generation, at }
 }
 
 fn commit_volumes(pod: &mut PodState, spec: &PodSpec, now: Time, uid: PodUid, out: &mut Commands) {
@@ -40,6 +55,7 @@ fn commit_volumes(pod: &mut PodState, spec: &PodSpec, now: Time, uid: PodUid, ou
             volume.retry.clear();
         }
     }
+    pod.volumes.reserve_exact(spec.volumes.len().saturating_sub(pod.volumes.len()));
     for new in &spec.volumes {
         if pod.volume(&new.name).is_some() {
             continue;
@@ -68,13 +84,8 @@ fn point_found_mounts(pod: &mut PodState) {
     let lives: Vec<VolumeId> =
         pod.volumes.iter().filter(|v| v.removed.is_none()).map(|v| v.id.clone()).collect();
     for instance in pod.containers.iter_mut().filter_map(|c| c.instance.as_mut()) {
-        let mut mounts = instance.mounts.to_vec();
-        for mount in &mut mounts {
-            if let Some(life) = lives.iter().find(|id| id.name == mount.volume.name) {
-                mount.volume = life.clone();
-            }
-        }
-        instance.mounts = mounts.into();
+        let found = |lease: &VolumeId| lives.iter().find(|id| id.name == lease.name).unwrap_or(lease).clone();
+        instance.leases = instance.leases.iter().map(found).collect();
     }
 }
 
@@ -92,6 +103,8 @@ fn commit_containers(pod: &mut PodState, spec: &PodSpec, now: Time, uid: PodUid,
             None => container.removed = Some(now),
         }
     }
+    let wanted = spec.init_containers.len() + spec.containers.len();
+    pod.containers.reserve_exact(wanted.saturating_sub(pod.containers.len()));
     let inits = spec
         .init_containers
         .iter()
@@ -155,6 +168,7 @@ pub(crate) fn add_ephemeral(pod: &mut PodState) {
     let desired = pod.pod.spec.clone();
     for new in &desired.ephemeral_containers {
         if pod.container(&new.name).is_none() {
+            pod.changed();
             let incarnation = pod.next_incarnation(&new.name);
             pod.containers.push(ContainerState::new(
                 Shared::new(new.clone()),

@@ -11,46 +11,79 @@ pub mod transaction;
 
 use crate::command::{Action, Commands, KubernetesEvent, Rule, Subject, Transition};
 use crate::context::{Touched, Why, text};
-use crate::ids::{Name, PodUid, Source};
+use crate::ids::{Name, PodUid, Source, Word};
 use crate::node::State;
 use crate::observe::{Recording, look_again};
+use crate::resources::{ResourceList, ResourceName, Resources};
 use crate::state::{InProgress, Lifecycle, Pending, PendingKind, PodState, Shared, TerminationCause};
+use alloc::boxed::Box;
+use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use transaction::Verdict;
 
 /// Admits new pods and books or tries changed ones, of those touched.
 pub(crate) fn room(state: &mut State, touched: &mut Touched, out: &mut Commands) {
-    // Oldest first, as the kubelet sorts what it is given at once.
-    let mut order: Vec<(crate::time::Time, PodUid)> = touched
-        .pods()
-        .iter()
-        .filter_map(|uid| state.pods.get(uid).map(|pod| (pod.pod.created_at, *uid)))
-        .collect();
-    order.sort();
     let mut newly_queued = Vec::new();
-    for (_, uid) in order {
-        let Some(pod) = state.pods.get(&uid) else { continue };
-        match pod.lifecycle {
-            Lifecycle::Waiting => consider(state, uid, touched, out),
-            Lifecycle::Active => {
-                if book(state, uid) {
-                    newly_queued.push(uid);
-                }
-            }
-            Lifecycle::Terminating(_) | Lifecycle::Terminated => {
-                state.queue.remove(&uid);
-                preempt::withdraw(state, uid);
+    match *touched.pods() {
+        [] => {}
+        [only] => visit(state, only, &mut newly_queued, touched, out),
+        ref several => {
+            // Oldest first, as the kubelet sorts what it is given at once.
+            let created = |uid: &PodUid| state.pods.get(uid).map(|pod| (pod.pod.created_at, *uid));
+            let mut order: Vec<_> = several.iter().filter_map(created).collect();
+            order.sort();
+            for (_, uid) in order {
+                visit(state, uid, &mut newly_queued, touched, out);
             }
         }
-        charge::refresh(state, uid);
     }
-    if state.sources_ready() {
-        let ordered = queue::ordered(state, newly_queued.into_iter());
-        for uid in ordered {
+    if !newly_queued.is_empty() && state.sources_ready() {
+        for uid in queue::ordered(state, newly_queued.into_iter()) {
             attempt(state, uid, touched, out);
         }
     }
+}
+
+fn visit(
+    state: &mut State,
+    uid: PodUid,
+    newly_queued: &mut Vec<PodUid>,
+    touched: &mut Touched,
+    out: &mut Commands,
+) {
+    let Some(pod) = state.pods.get(&uid) else { return };
+    match pod.lifecycle {
+        Lifecycle::Waiting => consider(state, uid, touched, out),
+        Lifecycle::Active => {
+            if book(state, uid) {
+                newly_queued.push(uid);
+            }
+        }
+        Lifecycle::Terminating(_) | Lifecycle::Terminated => {
+            state.queue.remove(&uid);
+            preempt::withdraw(state, uid);
+        }
+    }
+    charge::refresh(state, uid);
+}
+
+/// The room has nothing to do with the pod, if no other is touched by the event (its charge is brought up to date when
+/// the rooms below are through).
+pub(crate) fn is_through(pod: &PodState, queue: &BTreeSet<PodUid>) -> bool {
+    match pod.lifecycle {
+        Lifecycle::Waiting => false,
+        Lifecycle::Active => is_as_desired(pod) && !queue.contains(&pod.pod.uid),
+        Lifecycle::Terminating(_) | Lifecycle::Terminated => !queue.contains(&pod.pod.uid),
+    }
+}
+
+/// The very spec that is desired is allocated, and nothing is said to be pending: there is nothing to book.
+fn is_as_desired(pod: &PodState) -> bool {
+    let desired = &pod.pod.spec;
+    pod.allocated.as_ref().is_some_and(|a| Arc::ptr_eq(a.spec.arc(), desired))
+        && pod.pending.is_none()
+        && !commit::lacks_ephemeral(pod)
 }
 
 /// Tries every queued pod in order: room was freed, or it is time. One that does not fit never blocks the rest.
@@ -117,6 +150,7 @@ fn consider(state: &mut State, uid: PodUid, touched: &mut Touched, out: &mut Com
     let spec = pod.pod.spec.clone();
     let generation = pod.pod.generation;
     let Some(pod) = state.pod_mut(uid) else { return };
+    pod.changed();
     match verdict {
         Ok(()) => {
             pod.lifecycle = Lifecycle::Active;
@@ -137,7 +171,7 @@ fn consider(state: &mut State, uid: PodUid, touched: &mut Touched, out: &mut Com
                 pod.lifecycle = Lifecycle::Terminated;
                 moved(out, uid, "Waiting", "Terminated");
             }
-            tell(state, out, uid, true, &refusal.reason, message);
+            tell(state, out, uid, true, Word::from(&refusal.reason), Word::from(&message));
         }
     }
 }
@@ -171,6 +205,7 @@ fn book(state: &mut State, uid: PodUid) -> bool {
         {
             // Reverted to what is allocated: nothing is pending any more.
             pod.pending = None;
+            pod.changed();
             commit::add_ephemeral(pod);
         }
         return false;
@@ -210,8 +245,8 @@ fn attempt(state: &mut State, uid: PodUid, touched: &mut Touched, out: &mut Comm
             pod.pending = None;
             commit::commit(pod, &Shared::new(desired), generation, now, out);
             if resources_change {
-                pod.in_progress = Some(InProgress { generation, error: None, since: now });
-                tell(state, out, uid, false, "ResizeStarted", "Pod resize started".into());
+                pod.in_progress = Some(Box::new(InProgress { generation, error: None, since: now }));
+                tell(state, out, uid, false, "ResizeStarted".into(), "Pod resize started".into());
             }
             charge::refresh(state, uid);
             true
@@ -264,22 +299,21 @@ fn refuse(
     let Some(pod) = state.pod_mut(uid) else { return false };
     let before = pod.pending.clone();
     let since = before.as_ref().filter(|p| p.kind == kind).map_or(now, |p| p.since);
-    pod.pending = Some(Pending { kind, message: message.clone(), generation, since });
+    pod.pending = Some(Box::new(Pending { kind, message: message.clone(), generation, since }));
     if pod.pending == before {
         return false;
     }
+    pod.changed();
     // Told once per change, not once per attempt.
-    if before.is_none_or(|p| p.kind != kind || p.message != message || p.generation != generation) {
-        let reason = match kind {
-            PendingKind::Deferred => "ResizeDeferred",
-            PendingKind::Infeasible => "ResizeInfeasible",
-        };
-        if resources {
-            tell(state, out, uid, true, reason, message.clone());
-        }
-        if structure {
-            tell(state, out, uid, true, "FailedAllocation", message);
-        }
+    let reason = match kind {
+        PendingKind::Deferred => "ResizeDeferred",
+        PendingKind::Infeasible => "ResizeInfeasible",
+    };
+    if resources {
+        tell(state, out, uid, true, reason.into(), Word::from(&message));
+    }
+    if structure {
+        tell(state, out, uid, true, "FailedAllocation".into(), Word::from(&message));
     }
     true
 }
@@ -288,16 +322,16 @@ fn moved(out: &mut Commands, uid: PodUid, from: &'static str, to: &'static str) 
     out.transitions.push(Transition { pod: uid, subject: Subject::Pod, from: from.into(), to: to.into() });
 }
 
-fn tell(state: &mut State, out: &mut Commands, pod: PodUid, warning: bool, reason: &str, message: Name) {
-    let event = KubernetesEvent { warning, reason: reason.into(), message, container: None };
+fn tell(state: &mut State, out: &mut Commands, pod: PodUid, warning: bool, reason: Word, message: Word) {
+    let event = KubernetesEvent { warning, reason, message, container: None };
     state.command(out, pod, Rule::Told, Action::RecordEvent(event));
 }
 
 /// The sum that a pod's spec asks for, as Kubernetes computes a pod's requests: pod-level resources if given; else main
 /// containers and sidecars together, or an init container with the sidecars before it where that is more; and overhead.
-pub fn pod_requests(spec: &crate::spec::PodSpec) -> crate::resources::ResourceList {
-    let mut running = crate::resources::ResourceList::default();
-    let mut peak = crate::resources::ResourceList::default();
+pub fn pod_requests(spec: &crate::spec::PodSpec) -> ResourceList {
+    let mut running = ResourceList::default();
+    let mut peak = ResourceList::default();
     for init in &spec.init_containers {
         if crate::spec::PodSpec::is_sidecar(init) {
             running.add(&init.resources.requests);
@@ -320,12 +354,21 @@ pub fn pod_requests(spec: &crate::spec::PodSpec) -> crate::resources::ResourceLi
     running
 }
 
+/// What the pod's cgroup is to have: requests always, a limit only where every container has one.
+pub(crate) fn cgroup_of(spec: &crate::spec::PodSpec, requests: &ResourceList) -> Resources {
+    let limits = |name: ResourceName| limit_of_all(spec, &name).map(|amount| (name, amount));
+    let cpu = requests.get(&ResourceName::Cpu);
+    Resources {
+        requests: ResourceList::from_pairs([(ResourceName::Cpu, cpu)]),
+        limits: ResourceList::from_pairs(
+            [limits(ResourceName::Cpu), limits(ResourceName::Memory)].into_iter().flatten(),
+        ),
+    }
+}
+
 /// What all of a pod together may use at most: its own limit, else the sum where every main container has one.
 /// Saturates, since a manifest may ask for anything.
-pub(crate) fn limit_of_all(
-    spec: &crate::spec::PodSpec,
-    name: &crate::resources::ResourceName,
-) -> Option<u64> {
+pub(crate) fn limit_of_all(spec: &crate::spec::PodSpec, name: &ResourceName) -> Option<u64> {
     let of_pod = spec.resources.as_ref().and_then(|r| r.limits.given(name));
     let add =
         |sum: u64, c: &Arc<crate::spec::Container>| Some(sum.saturating_add(c.resources.limits.given(name)?));

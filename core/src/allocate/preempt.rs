@@ -88,7 +88,7 @@ fn end(state: &mut State, uid: PodUid, touched: &mut Touched, out: &mut Commands
     crate::observe::terminate(pod, TerminationCause::Preempted, now, deadline, out);
     state.queue.remove(&uid);
     touched.add(uid);
-    super::tell(state, out, uid, true, PREEMPTED, MESSAGE.into());
+    super::tell(state, out, uid, true, PREEMPTED.into(), MESSAGE.into());
 }
 
 /// How much of what is missing.

@@ -4,10 +4,14 @@ use super::Recording;
 use crate::anomaly::AnomalyKind;
 use crate::command::{Rule, Subject};
 use crate::config::Timing;
-use crate::context::text;
+use crate::context::{sentence, text};
 use crate::event::{ErrorClass, Exit, Hook, OpError, ProbeKind};
 use crate::ids::{ContainerId, Name, OpId, PodUid};
 use crate::state::{ContainerKind, ContainerState, Dead, Ended, HookState, InstancePhase, PodState, Retry};
+use alloc::boxed::Box;
+
+/// The reason of an end that is concluded from a refusal to start, as the runtime names it.
+const START_ERROR: &str = "StartError";
 
 pub(super) fn image_pulled(
     r: &mut Recording<'_>,
@@ -17,21 +21,21 @@ pub(super) fn image_pulled(
     image_id: &Name,
     already_present: bool,
 ) {
-    let Some(pod) = r.pod(uid) else { return };
-    let Some(container) = pod.container_of(id).filter(|c| c.pulling.as_ref().is_some_and(|(o, _)| *o == op))
+    let Some(pod) = r.pod_unchanged(uid) else { return };
+    let Some(container) = pod.container_of(id).filter(|c| c.pulling.as_ref().is_some_and(|p| p.0 == op))
     else {
         return r.stale(uid, op);
     };
-    let Some((_, image)) = container.pulling.take() else { return };
+    let Some((_, image)) = container.pulling.take().map(|p| *p) else { return };
     // The definition may have moved on to another image meanwhile, which then wants a pull of its own.
     container.image_id = (image == container.spec.image).then(|| image_id.clone());
     container.pull_retry.clear();
     let how = if already_present {
-        text(format_args!(
+        sentence(format_args!(
             "Container image \"{image}\" already present on machine and can be accessed by the pod"
         ))
     } else {
-        text(format_args!("Successfully pulled image \"{image}\""))
+        sentence(format_args!("Successfully pulled image \"{image}\""))
     };
     r.moved(uid, Subject::Container(id.clone()), "Pulling", "Waiting");
     r.tell(uid, false, "Pulled", how, Some(id.name.clone()));
@@ -46,22 +50,22 @@ pub(super) fn image_pull_failed(
 ) {
     let (now, timing) = (r.state.now, r.state.config.timing.clone());
     let Some(pod) = r.pod(uid) else { return };
-    let Some(container) = pod.container_of(id).filter(|c| c.pulling.as_ref().is_some_and(|(o, _)| *o == op))
+    let Some(container) = pod.container_of(id).filter(|c| c.pulling.as_ref().is_some_and(|p| p.0 == op))
     else {
         return r.stale(uid, op);
     };
     container.pulling = None;
     container.pull_retry.fail(now, timing.pull_backoff_initial, timing.pull_backoff_max);
     let reason = error.reason.clone().unwrap_or_else(|| crate::actuate::start::PULL_ERROR.into());
-    container.start_failure = Some((reason.clone(), error.message.clone()));
+    container.start_failure = Some(Box::new((reason.clone(), error.message.clone())));
     let image = container.spec.image.clone();
     r.moved(uid, Subject::Container(id.clone()), "Pulling", "Waiting");
-    let message = text(format_args!("Failed to pull image \"{image}\": {}", error.message));
+    let message = sentence(format_args!("Failed to pull image \"{image}\": {}", error.message));
     r.tell(uid, true, "Failed", message, Some(id.name.clone()));
 }
 
 pub(super) fn created(r: &mut Recording<'_>, op: OpId, uid: PodUid, id: &ContainerId) {
-    let Some(pod) = r.pod(uid) else { return };
+    let Some(pod) = r.pod_unchanged(uid) else { return };
     let container = pod.container_of(id);
     let Some(instance) = container
         .and_then(|c| c.instance_mut(id.attempt))
@@ -100,7 +104,7 @@ pub(super) fn create_failed(r: &mut Recording<'_>, op: OpId, uid: PodUid, id: &C
         }
     };
     r.moved(uid, Subject::Container(id.clone()), "Creating", to);
-    r.tell(uid, true, "Failed", text(format_args!("Error: {}", error.message)), Some(id.name.clone()));
+    r.tell(uid, true, "Failed", sentence(format_args!("Error: {}", error.message)), Some(id.name.clone()));
 }
 
 pub(super) fn started(r: &mut Recording<'_>, op: OpId, uid: PodUid, id: &ContainerId) {
@@ -171,7 +175,7 @@ pub(super) fn start_failed(r: &mut Recording<'_>, op: OpId, uid: PodUid, id: &Co
             let exit = Exit {
                 code: 128,
                 signal: None,
-                reason: "StartError".into(),
+                reason: START_ERROR.into(),
                 started_at: None,
                 finished_at: now,
             };
@@ -180,7 +184,7 @@ pub(super) fn start_failed(r: &mut Recording<'_>, op: OpId, uid: PodUid, id: &Co
         }
     };
     r.moved(uid, Subject::Container(id.clone()), "Starting", to);
-    r.tell(uid, true, "Failed", text(format_args!("Error: {}", error.message)), Some(id.name.clone()));
+    r.tell(uid, true, "Failed", sentence(format_args!("Error: {}", error.message)), Some(id.name.clone()));
 }
 
 fn fail_start(
@@ -191,7 +195,7 @@ fn fail_start(
     timing: &Timing,
 ) {
     let reason = error.reason.clone().unwrap_or_else(|| reason.into());
-    container.start_failure = Some((reason, error.message.clone()));
+    container.start_failure = Some(Box::new((reason, error.message.clone())));
     container.start_retry.fail(now, timing.retry_backoff_initial, timing.retry_backoff_max);
 }
 
@@ -206,6 +210,13 @@ pub(super) fn exited(r: &mut Recording<'_>, uid: PodUid, id: &ContainerId, exit:
         }
         return;
     }
+    if let Some(presumed) = pod.container_of(id).and_then(|c| presumed_end(c, id.attempt)) {
+        // The runtime refused to start it because it had ended already: how, only this says (B28).
+        presumed.exit = exit.clone();
+        presumed.message = Name::default();
+        note_restart_all(pod, id);
+        return;
+    }
     let Some(container) =
         pod.container_of(id).filter(|c| c.instance.as_ref().is_some_and(|i| i.attempt == id.attempt))
     else {
@@ -217,10 +228,15 @@ pub(super) fn exited(r: &mut Recording<'_>, uid: PodUid, id: &ContainerId, exit:
     r.moved(uid, Subject::Container(id.clone()), from, "Exited");
 }
 
+/// The attempt's end, if it is only concluded from a refusal to start it.
+fn presumed_end(container: &mut ContainerState, attempt: u32) -> Option<&mut Ended> {
+    container.last.as_deref_mut().filter(|e| e.attempt == attempt && &*e.exit.reason == START_ERROR)
+}
+
 /// Ends the current instance: releases its leases, keeps what is shown of it, counts a crash.
 pub(crate) fn end_instance(container: &mut ContainerState, exit: Exit, message: Name, timing: &Timing) {
     count_restart(container);
-    let Some(instance) = container.instance.take() else { return };
+    let Some(instance) = container.instance.take().map(|i| *i) else { return };
     let why = instance.stop.as_ref().map(|s| s.why);
     let ran = exit.started_at.or(instance.started_at).map(|s| exit.finished_at.since(s)).unwrap_or_default();
     container.crashes = match why {
@@ -240,17 +256,15 @@ pub(crate) fn end_instance(container: &mut ContainerState, exit: Exit, message: 
     container.backoff_told = false;
     container.image_id = None;
     container.usage = None;
-    container.last = Some(Ended {
+    container.last = Some(Box::new(Ended {
         attempt: instance.attempt,
         exit: Exit { started_at: exit.started_at.or(instance.started_at), ..exit },
         message,
         sandbox: instance.sandbox,
         why,
-        image: instance.spec.image.clone(),
+        spec: instance.spec,
         image_id: instance.image_id,
-        mounts: instance.mounts,
-        resources: instance.resources,
-    });
+    }));
 }
 
 fn remember_dead(container: &mut ContainerState, attempt: u32, sandbox: u32) {
@@ -284,13 +298,13 @@ pub(super) fn note_restart_all(pod: &mut PodState, id: &ContainerId) {
     let asked = container.removed.is_none()
         && container.last.as_ref().is_some_and(|e| crate::actuate::restart::asks_for_all(container, e));
     if asked {
-        pod.restarting_all = Some(id.clone());
+        pod.restarting_all = Some(Box::new(id.clone()));
     }
 }
 
 pub(super) fn stop_failed(r: &mut Recording<'_>, op: OpId, uid: PodUid, id: &ContainerId, error: &OpError) {
     let (now, timing) = (r.state.now, r.state.config.timing.clone());
-    let Some(pod) = r.pod(uid) else { return };
+    let Some(pod) = r.pod_unchanged(uid) else { return };
     if let Some(surplus) = pod.surplus.iter_mut().find(|s| s.id == *id && s.kill == Some(op)) {
         surplus.kill = None;
         surplus.retry.fail(now, timing.retry_backoff_initial, timing.retry_backoff_max);
@@ -311,13 +325,13 @@ pub(super) fn stop_failed(r: &mut Recording<'_>, op: OpId, uid: PodUid, id: &Con
         uid,
         true,
         "FailedKillPod",
-        text(format_args!("error killing container: {}", error.message)),
+        sentence(format_args!("error killing container: {}", error.message)),
         None,
     );
 }
 
 pub(super) fn removed(r: &mut Recording<'_>, op: OpId, uid: PodUid, id: &ContainerId) {
-    let Some(pod) = r.pod(uid) else { return };
+    let Some(pod) = r.pod_unchanged(uid) else { return };
     let Some(container) = pod.container_of(id) else { return r.stale(uid, op) };
     let discarding = container
         .instance_mut(id.attempt)
@@ -325,6 +339,7 @@ pub(super) fn removed(r: &mut Recording<'_>, op: OpId, uid: PodUid, id: &Contain
     if discarding {
         // It never started: its removal releases the lease.
         container.instance = None;
+        pod.changed();
         r.moved(uid, Subject::Container(id.clone()), "Discarding", "");
         return;
     }
@@ -337,7 +352,7 @@ pub(super) fn removed(r: &mut Recording<'_>, op: OpId, uid: PodUid, id: &Contain
 
 pub(super) fn remove_failed(r: &mut Recording<'_>, op: OpId, uid: PodUid, id: &ContainerId, error: &OpError) {
     let (now, timing) = (r.state.now, r.state.config.timing.clone());
-    let Some(pod) = r.pod(uid) else { return };
+    let Some(pod) = r.pod_unchanged(uid) else { return };
     let Some(container) = pod.container_of(id) else { return r.stale(uid, op) };
     if let Some(instance) = container.instance_mut(id.attempt)
         && matches!(instance.phase, InstancePhase::Discarding { op: o } if o == op)
@@ -362,11 +377,11 @@ pub(super) fn remove_failed(r: &mut Recording<'_>, op: OpId, uid: PodUid, id: &C
 pub(super) fn resized(r: &mut Recording<'_>, op: OpId, uid: PodUid, id: &ContainerId) {
     let Some(pod) = r.pod(uid) else { return };
     let instance = pod.container_of(id).and_then(|c| c.instance_mut(id.attempt));
-    let Some(instance) = instance.filter(|i| i.resizing.as_ref().is_some_and(|(o, _)| *o == op)) else {
+    let Some(instance) = instance.filter(|i| i.resizing.as_ref().is_some_and(|r| r.0 == op)) else {
         return r.stale(uid, op);
     };
     // Converge on what was acknowledged, not on what is measured (B36).
-    if let Some((_, resources)) = instance.resizing.take() {
+    if let Some((_, resources)) = instance.resizing.take().map(|r| *r) {
         instance.resources = resources;
     }
     instance.resize_retry.clear();
@@ -376,7 +391,7 @@ pub(super) fn resize_failed(r: &mut Recording<'_>, op: OpId, uid: PodUid, id: &C
     let (now, timing) = (r.state.now, r.state.config.timing.clone());
     let Some(pod) = r.pod(uid) else { return };
     let instance = pod.container_of(id).and_then(|c| c.instance_mut(id.attempt));
-    let Some(instance) = instance.filter(|i| i.resizing.as_ref().is_some_and(|(o, _)| *o == op)) else {
+    let Some(instance) = instance.filter(|i| i.resizing.as_ref().is_some_and(|r| r.0 == op)) else {
         return r.stale(uid, op);
     };
     instance.resizing = None;
@@ -384,7 +399,7 @@ pub(super) fn resize_failed(r: &mut Recording<'_>, op: OpId, uid: PodUid, id: &C
     if let Some(progress) = &mut pod.in_progress {
         progress.error = Some(error.message.clone());
     }
-    r.tell(uid, true, "ResizeError", error.message.clone(), Some(id.name.clone()));
+    r.tell(uid, true, "ResizeError", (&error.message).into(), Some(id.name.clone()));
 }
 
 pub(super) fn hook_done(
@@ -417,7 +432,7 @@ pub(super) fn hook_done(
             if let Some(message) = error {
                 crate::actuate::stop::ask(instance, Rule::PostStartFailed, deadline);
                 if let Some(container) = pod.container_of(id) {
-                    container.start_failure = Some(("PostStartHookError".into(), message.clone()));
+                    container.start_failure = Some(Box::new(("PostStartHookError".into(), message.clone())));
                 }
             }
         }
@@ -432,7 +447,7 @@ pub(super) fn hook_done(
             Hook::PostStart => "FailedPostStartHook",
             Hook::PreStop => "FailedPreStopHook",
         };
-        r.tell(uid, true, reason, message.clone(), Some(id.name.clone()));
+        r.tell(uid, true, reason, message.into(), Some(id.name.clone()));
     }
 }
 
@@ -455,7 +470,7 @@ pub(super) fn probe_result(
     };
     instance.probes.results[slot] = Some(passed);
     if !passed {
-        let message = text(format_args!("{name} probe failed: {message}"));
+        let message = sentence(format_args!("{name} probe failed: {message}"));
         r.tell(uid, true, "Unhealthy", message, Some(id.name.clone()));
     }
 }

@@ -41,10 +41,10 @@ pub(super) fn deleted(r: &mut Recording<'_>, op: OpId, name: FullName, uid: PodU
 pub(super) fn failed(r: &mut Recording<'_>, op: OpId, name: FullName, uid: PodUid, error: &OpError) {
     let (now, timing) = (r.state.now, r.state.config.timing.clone());
     let Some(record) = answered(r, op, uid, &name) else { return };
-    let first = record.retry.failures == 0;
+    let first = record.retry.failures() == 0;
     record.retry.fail(now, timing.retry_backoff_initial, timing.retry_backoff_max);
     if first && r.state.pods.contains_key(&uid) {
-        r.tell(uid, true, "FailedMirror", error.message.clone(), None);
+        r.tell(uid, true, "FailedMirror", (&error.message).into(), None);
     }
     touch(r, name);
 }

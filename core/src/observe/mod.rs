@@ -12,9 +12,10 @@ use crate::anomaly::AnomalyKind;
 use crate::command::{Action, Commands, KubernetesEvent, Rule, Subject, Transition};
 use crate::context::{Touched, text};
 use crate::event::Fact;
-use crate::ids::{Name, OpId, PodUid};
+use crate::ids::{Name, OpId, PodUid, Word};
 use crate::node::State;
 use crate::state::PodState;
+use alloc::sync::Arc;
 
 pub(crate) use container::end_instance;
 pub(crate) use recovery::look_again;
@@ -130,14 +131,26 @@ pub(crate) fn observe(state: &mut State, fact: &Fact, touched: &mut Touched, out
 }
 
 impl Recording<'_> {
-    /// The pod that a fact names, touched; or an anomaly.
+    /// The pod that a fact names, touched and changed; or an anomaly.
     pub(crate) fn pod(&mut self, uid: PodUid) -> Option<&mut PodState> {
-        if !self.state.pods.contains_key(&uid) {
-            self.state.anomaly(AnomalyKind::UnknownPod, Some(uid), "no such pod".into());
-            return None;
+        let pod = self.pod_unchanged(uid)?;
+        pod.changed();
+        Some(pod)
+    }
+
+    /// The pod that a fact names, if the fact by itself changes nothing that the status or the charge is derived from.
+    pub(crate) fn pod_unchanged(&mut self, uid: PodUid) -> Option<&mut PodState> {
+        match self.state.pods.get_mut(&uid) {
+            Some(pod) => {
+                self.touched.add(uid);
+                Some(Arc::make_mut(pod))
+            }
+            None => {
+                let (kind, event) = (AnomalyKind::UnknownPod, self.state.events);
+                self.state.anomalies.note(kind, event, Some(uid), "no such pod".into());
+                None
+            }
         }
-        self.touched.add(uid);
-        self.state.pod_mut(uid)
     }
 
     /// A completion that names no operation in flight.
@@ -155,8 +168,8 @@ impl Recording<'_> {
         &mut self,
         pod: PodUid,
         warning: bool,
-        reason: &str,
-        message: Name,
+        reason: &'static str,
+        message: Word,
         container: Option<Name>,
     ) {
         let event = KubernetesEvent { warning, reason: reason.into(), message, container };

@@ -8,15 +8,16 @@ use crate::anomaly::AnomalyKind;
 use crate::command::{Action, Subject};
 use crate::context::{Why, text};
 use crate::event::{OpError, SeenContainer, SeenMount, SeenSandbox, SeenState};
-use crate::ids::{OpId, PodUid, Source};
+use crate::ids::{OpId, PodUid, Source, VolumeId};
 use crate::node::{Look, Recovery};
-use crate::spec::Container;
+use crate::spec::{Container, VolumeMount};
 use crate::state::{
     ContainerKind, ContainerState, HookState, Instance, InstancePhase, Lifecycle, PodState, Probes, Retry,
     Sandbox, SandboxPhase, Shared, TerminationCause, VolumePhase, VolumeState,
 };
 use crate::time::Nanos;
 use alloc::borrow::Cow;
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -125,6 +126,7 @@ pub(super) fn source_ready(r: &mut Recording<'_>, source: Source) {
     for uid in all {
         r.touched.add(uid);
         let Some(pod) = r.state.pod_mut(uid) else { continue };
+        pod.changed();
         // The list is whole, and this pod is not in it.
         if pod.pod.source == source && pod.applied_in != epoch && !pod.object_gone {
             super::spec::object_gone(pod, now, r.out);
@@ -309,7 +311,7 @@ pub(super) fn runtime_observed(
                 let look = &mut r.state.recovery.runtime;
                 look.asked = None;
                 look.retry.fail(now, timing.retry_backoff_initial, timing.retry_backoff_max);
-                if let Some(at) = look.retry.until {
+                if let Some(at) = look.retry.until() {
                     r.state.wake_allocator(at, Why::ObserveRetry);
                 }
             }
@@ -443,19 +445,12 @@ fn container_found(r: &mut Recording<'_>, uid: PodUid, seen: &SeenContainer) {
             let mut container = ContainerState::new(Shared::new(definition.clone()), kind, id.incarnation);
             container.next_attempt = id.attempt.saturating_add(1);
             container.restarts = id.attempt;
-            let mounts: Vec<crate::command::MountedVolume> = definition
-                .mounts
-                .iter()
-                .map(|m| crate::command::MountedVolume {
-                    volume: crate::ids::VolumeId { name: m.name.clone(), generation: 0 },
-                    mount: m.clone(),
-                })
-                .collect();
-            container.instance = Some(Instance {
+            let life = |m: &VolumeMount| VolumeId { name: m.name.clone(), generation: 0 };
+            container.instance = Some(Box::new(Instance {
                 attempt: id.attempt,
                 phase: InstancePhase::Unknown,
                 spec: Shared::new(definition.clone()),
-                mounts: mounts.into(),
+                leases: definition.mounts.iter().map(life).collect(),
                 image_id: "".into(),
                 sandbox: pod.sandbox.as_ref().map_or(0, |s| s.attempt),
                 started_at: None,
@@ -465,7 +460,7 @@ fn container_found(r: &mut Recording<'_>, uid: PodUid, seen: &SeenContainer) {
                 post_start: HookState::Done,
                 probes: Probes::default(),
                 stop: None,
-            });
+            }));
             pod.containers.push(container);
             r.moved(uid, Subject::Container(id), "", "Unknown");
             return container_seen(r, uid, seen);
@@ -582,7 +577,7 @@ pub(super) fn observe_failed(r: &mut Recording<'_>, op: OpId, error: &OpError) {
     };
     look.asked = None;
     look.retry.fail(now, timing.retry_backoff_initial, timing.retry_backoff_max);
-    if let Some(at) = look.retry.until {
+    if let Some(at) = look.retry.until() {
         r.state.wake_allocator(at, Why::ObserveRetry);
     }
     r.state.anomaly(
@@ -596,7 +591,7 @@ pub(super) fn observe_failed(r: &mut Recording<'_>, op: OpId, error: &OpError) {
 /// wake-up that led here took the place of its own.
 pub(crate) fn look_again(r: &mut Recording<'_>) {
     let now = r.state.now;
-    let wanted = |look: &Look| look.retry.until.filter(|_| !look.seen && look.asked.is_none());
+    let wanted = |look: &Look| look.retry.until().filter(|_| !look.seen && look.asked.is_none());
     let (mounts, runtime) = (wanted(&r.state.recovery.mounts), wanted(&r.state.recovery.runtime));
     for at in [mounts, runtime].into_iter().flatten().filter(|at| *at > now) {
         r.state.wake_allocator(at, Why::ObserveRetry);

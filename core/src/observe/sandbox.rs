@@ -2,7 +2,7 @@
 
 use super::Recording;
 use crate::command::Subject;
-use crate::context::text;
+use crate::context::{sentence, text};
 use crate::event::{ErrorClass, OpError};
 use crate::ids::{Name, OpId, PodUid};
 use crate::state::{PodState, Sandbox, SandboxPhase};
@@ -53,7 +53,7 @@ pub(super) fn failed(r: &mut Recording<'_>, op: OpId, uid: PodUid, attempt: u32,
     };
     pod.sandbox_retry.fail(now, timing.retry_backoff_initial, timing.retry_backoff_max);
     r.moved(uid, Subject::Sandbox(attempt), "Creating", to);
-    let message = text(format_args!("Failed to create pod sandbox: {}", error.message));
+    let message = sentence(format_args!("Failed to create pod sandbox: {}", error.message));
     r.tell(uid, true, "FailedCreatePodSandBox", message, None);
 }
 
@@ -78,7 +78,7 @@ pub(super) fn stopped(r: &mut Recording<'_>, uid: PodUid, attempt: u32) {
 
 pub(super) fn stop_failed(r: &mut Recording<'_>, op: OpId, uid: PodUid, attempt: u32, error: &OpError) {
     let (now, timing) = (r.state.now, r.state.config.timing.clone());
-    let Some(pod) = r.pod(uid) else { return };
+    let Some(pod) = r.pod_unchanged(uid) else { return };
     let Some(sandbox) =
         find(pod, attempt).filter(|s| matches!(s.phase, SandboxPhase::Stopping { op: Some(o) } if o == op))
     else {
@@ -86,12 +86,12 @@ pub(super) fn stop_failed(r: &mut Recording<'_>, op: OpId, uid: PodUid, attempt:
     };
     sandbox.phase = SandboxPhase::Stopping { op: None };
     pod.sandbox_retry.fail(now, timing.retry_backoff_initial, timing.retry_backoff_max);
-    let message = text(format_args!("error killing pod: failed to stop sandbox: {}", error.message));
+    let message = sentence(format_args!("error killing pod: failed to stop sandbox: {}", error.message));
     r.tell(uid, true, "FailedKillPod", message, None);
 }
 
 pub(super) fn removed(r: &mut Recording<'_>, op: OpId, uid: PodUid, attempt: u32) {
-    let Some(pod) = r.pod(uid) else { return };
+    let Some(pod) = r.pod_unchanged(uid) else { return };
     if !find(pod, attempt).is_some_and(|s| matches!(s.phase, SandboxPhase::Removing { op: o } if o == op)) {
         return r.stale(uid, op);
     }
@@ -105,7 +105,7 @@ pub(super) fn removed(r: &mut Recording<'_>, op: OpId, uid: PodUid, attempt: u32
 
 pub(super) fn remove_failed(r: &mut Recording<'_>, op: OpId, uid: PodUid, attempt: u32, error: &OpError) {
     let (now, timing) = (r.state.now, r.state.config.timing.clone());
-    let Some(pod) = r.pod(uid) else { return };
+    let Some(pod) = r.pod_unchanged(uid) else { return };
     let Some(sandbox) =
         find(pod, attempt).filter(|s| matches!(s.phase, SandboxPhase::Removing { op: o } if o == op))
     else {
@@ -113,15 +113,15 @@ pub(super) fn remove_failed(r: &mut Recording<'_>, op: OpId, uid: PodUid, attemp
     };
     sandbox.phase = SandboxPhase::Stopped;
     pod.sandbox_retry.fail(now, timing.retry_backoff_initial, timing.retry_backoff_max);
-    let message = text(format_args!("failed to remove sandbox: {}", error.message));
+    let message = sentence(format_args!("failed to remove sandbox: {}", error.message));
     r.tell(uid, true, "FailedKillPod", message, None);
 }
 
 pub(super) fn pod_resized(r: &mut Recording<'_>, op: OpId, uid: PodUid) {
     let Some(pod) = r.pod(uid) else { return };
     match pod.cgroup_resizing.take() {
-        Some((asked, resources)) if asked == op => {
-            pod.cgroup = resources;
+        Some(asked) if asked.0 == op => {
+            pod.cgroup = asked.1;
             pod.cgroup_retry.clear();
         }
         other => {
@@ -134,7 +134,7 @@ pub(super) fn pod_resized(r: &mut Recording<'_>, op: OpId, uid: PodUid) {
 pub(super) fn pod_resize_failed(r: &mut Recording<'_>, op: OpId, uid: PodUid, error: &OpError) {
     let (now, timing) = (r.state.now, r.state.config.timing.clone());
     let Some(pod) = r.pod(uid) else { return };
-    if pod.cgroup_resizing.as_ref().is_none_or(|(asked, _)| *asked != op) {
+    if pod.cgroup_resizing.as_ref().is_none_or(|asked| asked.0 != op) {
         return r.stale(uid, op);
     }
     pod.cgroup_resizing = None;
@@ -142,5 +142,5 @@ pub(super) fn pod_resize_failed(r: &mut Recording<'_>, op: OpId, uid: PodUid, er
     if let Some(progress) = &mut pod.in_progress {
         progress.error = Some(error.message.clone());
     }
-    r.tell(uid, true, "ResizeError", error.message.clone(), None);
+    r.tell(uid, true, "ResizeError", (&error.message).into(), None);
 }

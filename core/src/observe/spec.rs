@@ -10,6 +10,7 @@ use crate::node::State;
 use crate::spec::{Deletion, Pod, TerminalPhase};
 use crate::state::{Lifecycle, PodState, Shared, Termination, TerminationCause};
 use crate::time::{Nanos, Time};
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -27,11 +28,12 @@ pub(super) fn pod_applied(r: &mut Recording<'_>, pod: &Arc<Pod>) {
         subscribe(r.state, uid, pod);
         r.touched.add(uid);
         let Some(known) = r.state.pod_mut(uid) else { return };
+        known.changed();
         known.applied_in = epoch;
         if known.object_gone {
             // Case 85, B6: wanted again while ending; honoured once this life is over.
             let before = known.again.take();
-            known.again = pod.deletion.is_none().then(|| Shared::new(pod.clone()));
+            known.again = pod.deletion.is_none().then(|| Box::new(Shared::new(pod.clone())));
             for volume in before.iter().flat_map(|p| &p.spec.volumes).chain(&pod.spec.volumes) {
                 known.let_go_of(volume);
             }
@@ -66,7 +68,8 @@ pub(super) fn pod_applied(r: &mut Recording<'_>, pod: &Arc<Pod>) {
 /// Takes a new pod in, with what was found of it on the host before anyone named it.
 pub(super) fn insert(r: &mut Recording<'_>, pod: PodState) {
     let uid = pod.pod.uid;
-    r.state.names.entry((pod.pod.namespace.clone(), pod.pod.name.clone())).or_default().push(uid);
+    let name = (pod.pod.namespace.clone(), pod.pod.name.clone());
+    r.state.names.entry(name).or_insert_with(|| Vec::with_capacity(1)).push(uid);
     subscribe(r.state, uid, &pod.pod);
     r.state.pods.insert(uid, Arc::new(pod));
     r.touched.add(uid);
@@ -124,6 +127,7 @@ pub(crate) fn terminate(
             pod.lifecycle = Lifecycle::Terminating(Termination { cause, since: now, deadline });
             pod.pending = None;
             pod.in_progress = None;
+            pod.changed();
             let (pod, subject, to) = (pod.pod.uid, Subject::Pod, pod.label().into());
             out.transitions.push(Transition { pod, subject, from: from.into(), to });
         }
@@ -136,7 +140,7 @@ pub(crate) fn terminate(
 
 pub(super) fn pod_removed(r: &mut Recording<'_>, uid: PodUid) {
     let now = r.state.now;
-    if r.pod(uid).is_some()
+    if r.pod_unchanged(uid).is_some()
         && let Some(pod) = r.state.pod_mut(uid)
     {
         object_gone(pod, now, r.out);
@@ -196,10 +200,9 @@ pub(super) fn node_changed(r: &mut Recording<'_>, node: &NodeFacts) {
     let all: Vec<PodUid> = r.state.pods.keys().copied().collect();
     for uid in all {
         r.touched.add(uid);
-        if let Some(pod) = r.state.pod_mut(uid)
-            && pod.is_active()
-            && pod.pending.is_some()
-        {
+        let Some(pod) = r.state.pod_mut(uid) else { continue };
+        pod.changed();
+        if pod.is_active() && pod.pending.is_some() {
             r.state.queue.insert(uid);
         }
     }
@@ -219,29 +222,35 @@ pub(super) fn readiness_gate(r: &mut Recording<'_>, uid: PodUid, condition: &Nam
 }
 
 pub(super) fn status_written(r: &mut Recording<'_>, op: OpId, uid: PodUid) {
-    let Some(pod) = r.pod(uid) else { return };
+    let Some(pod) = r.pod_unchanged(uid) else { return };
     if pod.publication.writing != Some(op) {
         return r.stale(uid, op);
     }
     pod.publication.writing = None;
     pod.publication.retry.clear();
-    let Some(sent) = pod.publication.sent.clone() else { return };
-    pod.publication.terminal_acknowledged |= sent.phase.is_terminal();
+    // Nothing was derived while the write was in flight, so what was sent is what was derived last.
+    let Some(sent) = pod.publication.current.as_mut().filter(|_| pod.publication.sent.is_some()) else {
+        return;
+    };
+    pod.publication.terminal_acknowledged |= sent.is_terminal;
     // An end that people have seen as `state` may move on to `lastState`.
-    for status in sent.containers.iter().chain(&sent.init_containers) {
-        let crate::status::ContainerState::Terminated(shown) = &status.state else { continue };
-        let Some(id) = &shown.id else { continue };
-        if let Some(container) = pod.container_of(id)
+    for id in core::mem::take(&mut sent.ends) {
+        if let Some(container) = pod.container_of(&id)
             && container.last.as_ref().is_some_and(|e| e.attempt == id.attempt)
+            && !container.end_shown
         {
             container.end_shown = true;
+            // Only a wait takes the place of an end.
+            if container.start_failure.is_some() {
+                pod.changed();
+            }
         }
     }
 }
 
 pub(super) fn status_write_failed(r: &mut Recording<'_>, op: OpId, uid: PodUid) {
     let (now, timing) = (r.state.now, r.state.config.timing.clone());
-    let Some(pod) = r.pod(uid) else { return };
+    let Some(pod) = r.pod_unchanged(uid) else { return };
     if pod.publication.writing != Some(op) {
         return r.stale(uid, op);
     }
@@ -252,7 +261,7 @@ pub(super) fn status_write_failed(r: &mut Recording<'_>, op: OpId, uid: PodUid) 
 
 pub(super) fn release_failed(r: &mut Recording<'_>, op: OpId, uid: PodUid) {
     let (now, timing) = (r.state.now, r.state.config.timing.clone());
-    let Some(pod) = r.pod(uid) else { return };
+    let Some(pod) = r.pod_unchanged(uid) else { return };
     if pod.releasing != Some(op) {
         return r.stale(uid, op);
     }
@@ -310,7 +319,7 @@ pub(crate) fn forget_if_over(state: &mut State, uid: PodUid, out: &mut Commands)
         wake_now(state, *other);
     }
     if let Some(again) = &pod.again {
-        let mut next = PodState::new(again.clone(), state.events, state.epoch);
+        let mut next = PodState::new((**again).clone(), state.events, state.epoch);
         next.applied_in = pod.applied_in;
         // The UID is the same; no id of the former life comes twice (S6, S14).
         let containers = pod.containers.iter().map(|c| c.incarnation.saturating_add(1));
@@ -348,6 +357,7 @@ fn wake_now(state: &mut State, uid: PodUid) {
 pub(crate) fn fail_with(pod: &mut PodState, reason: &str, message: Name) {
     if pod.terminal.is_none() {
         pod.terminal = Some(TerminalPhase::Failed);
-        pod.end_reason = Some((reason.into(), message));
+        pod.end_reason = Some(Box::new((reason.into(), message)));
+        pod.changed();
     }
 }

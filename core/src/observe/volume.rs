@@ -2,7 +2,7 @@
 
 use super::Recording;
 use crate::command::Subject;
-use crate::context::text;
+use crate::context::sentence;
 use crate::event::{ErrorClass, OpError, UsageOf};
 use crate::ids::{Name, OpId, PodUid, VolumeId};
 use crate::state::{Lifecycle, TerminationCause, VolumePhase};
@@ -55,7 +55,7 @@ pub(super) fn mount_failed(r: &mut Recording<'_>, op: OpId, uid: PodUid, id: &Vo
     r.moved(uid, Subject::Volume(id.clone()), "Mounting", to);
     if !frozen {
         let message =
-            text(format_args!("MountVolume.SetUp failed for volume \"{}\" : {}", id.name, error.message));
+            sentence(format_args!("MountVolume.SetUp failed for volume \"{}\" : {}", id.name, error.message));
         r.tell(uid, true, "FailedMount", message, None);
     }
 }
@@ -90,13 +90,15 @@ pub(super) fn unmount_failed(r: &mut Recording<'_>, op: OpId, uid: PodUid, id: &
     volume.error = Some(error.message.clone());
     volume.retry.fail(now, timing.volume_backoff_initial, timing.volume_backoff_max);
     r.moved(uid, Subject::Volume(id.clone()), "Unmounting", "Uncertain");
-    let message =
-        text(format_args!("UnmountVolume.TearDown failed for volume \"{}\" : {}", id.name, error.message));
+    let message = sentence(format_args!(
+        "UnmountVolume.TearDown failed for volume \"{}\" : {}",
+        id.name, error.message
+    ));
     r.tell(uid, true, "FailedUnmount", message, None);
 }
 
 pub(super) fn refreshed(r: &mut Recording<'_>, op: OpId, uid: PodUid, id: &VolumeId, renew_at: Option<Time>) {
-    let Some(pod) = r.pod(uid) else { return };
+    let Some(pod) = r.pod_unchanged(uid) else { return };
     let Some(volume) = pod.volume_of(id).filter(|v| v.refreshing == Some(op)) else {
         return r.stale(uid, op);
     };
@@ -108,7 +110,7 @@ pub(super) fn refreshed(r: &mut Recording<'_>, op: OpId, uid: PodUid, id: &Volum
 
 pub(super) fn refresh_failed(r: &mut Recording<'_>, op: OpId, uid: PodUid, id: &VolumeId, error: &OpError) {
     let (now, timing) = (r.state.now, r.state.config.timing.clone());
-    let Some(pod) = r.pod(uid) else { return };
+    let Some(pod) = r.pod_unchanged(uid) else { return };
     let Some(volume) = pod.volume_of(id).filter(|v| v.refreshing == Some(op)) else {
         return r.stale(uid, op);
     };
@@ -116,21 +118,21 @@ pub(super) fn refresh_failed(r: &mut Recording<'_>, op: OpId, uid: PodUid, id: &
     // refresh is due again.
     volume.refreshing = None;
     volume.content = crate::node::Digest::default();
-    let first = volume.refresh_retry.failures == 0;
+    let first = volume.refresh_retry.failures() == 0;
     volume.refresh_retry.fail(now, timing.volume_backoff_initial, timing.volume_backoff_max);
     let frozen = volume.removed.is_some();
     pod.content_changed = true;
     // Once per run of failures, and never for a volume that is going (D11).
     if first && !frozen {
         let message =
-            text(format_args!("MountVolume.SetUp failed for volume \"{}\" : {}", id.name, error.message));
+            sentence(format_args!("MountVolume.SetUp failed for volume \"{}\" : {}", id.name, error.message));
         r.tell(uid, true, "FailedMount", message, None);
     }
 }
 
 pub(super) fn usage_reported(r: &mut Recording<'_>, uid: PodUid, of: &UsageOf, bytes: u64) {
     let now = r.state.now;
-    if r.pod(uid).is_none() {
+    if r.pod_unchanged(uid).is_none() {
         return;
     }
     let Some(pod) = r.state.pod_mut(uid) else { return };
@@ -149,5 +151,5 @@ pub(super) fn usage_reported(r: &mut Recording<'_>, uid: PodUid, of: &UsageOf, b
     // One second of grace, as the kubelet gives for a local storage limit (kubelet-volumes §2.2).
     let deadline = now.after(crate::time::Nanos::secs(1));
     super::spec::terminate(pod, TerminationCause::Evicted, now, deadline, r.out);
-    r.tell(uid, true, "Evicted", message, None);
+    r.tell(uid, true, "Evicted", (&message).into(), None);
 }

@@ -2,7 +2,8 @@
 //! for another (S14).
 
 use crate::ids::{ContainerId, Name};
-use crate::state::{ContainerKind, ContainerState, Ended, InstancePhase, Lifecycle, PodState};
+use crate::spec::{Container, Mounts};
+use crate::state::{ContainerKind, ContainerState, Ended, InstancePhase, Lifecycle, PodState, Shared};
 use crate::status::{ContainerState as Shown, ContainerStatus, Terminated};
 use alloc::vec::Vec;
 
@@ -34,11 +35,10 @@ pub(super) fn main(pod: &PodState) -> Vec<ContainerStatus> {
 
 /// Allocated containers of these kinds in the order of the spec.
 pub(super) fn of_kinds(pod: &PodState, kinds: &[ContainerKind]) -> Vec<ContainerStatus> {
-    pod.containers
-        .iter()
-        .filter(|c| c.removed.is_none() && kinds.contains(&c.kind))
-        .map(|c| of(pod, c))
-        .collect()
+    let shown = || pod.containers.iter().filter(|c| c.removed.is_none() && kinds.contains(&c.kind));
+    let mut statuses = Vec::with_capacity(shown().count());
+    statuses.extend(shown().map(|c| of(pod, c)));
+    statuses
 }
 
 /// KEP-5972: added, and not allocated.
@@ -58,7 +58,7 @@ fn unallocated(desired: &crate::spec::Container) -> ContainerStatus {
         image_id: Name::default(),
         allocated_resources: Default::default(),
         resources: Default::default(),
-        mounts: Vec::new(),
+        mounts: Mounts::None,
     }
 }
 
@@ -67,12 +67,13 @@ fn of(pod: &PodState, container: &ContainerState) -> ContainerStatus {
     let instance = container.instance.as_ref();
     let shows_end = matches!(state, Shown::Terminated(_));
     let ended = container.last.as_ref().filter(|_| shows_end || instance.is_none());
+    let of_life = |spec: &Shared<Container>, image_id: &Name| {
+        (spec.image.clone(), image_id.clone(), Mounts::Of(spec.arc().clone()))
+    };
     let (image, image_id, mounts) = match (ended, instance) {
-        (Some(ended), _) => (ended.image.clone(), ended.image_id.clone(), &ended.mounts[..]),
-        (None, Some(instance)) => {
-            (instance.spec.image.clone(), instance.image_id.clone(), &instance.mounts[..])
-        }
-        (None, None) => (container.spec.image.clone(), Name::default(), &[][..]),
+        (Some(ended), _) => of_life(&ended.spec, &ended.image_id),
+        (None, Some(instance)) => of_life(&instance.spec, &instance.image_id),
+        (None, None) => (container.spec.image.clone(), Name::default(), Mounts::None),
     };
     let completed =
         container.kind == ContainerKind::Init && matches!(&state, Shown::Terminated(t) if t.exit_code == 0);
@@ -91,7 +92,7 @@ fn of(pod: &PodState, container: &ContainerState) -> ContainerStatus {
         image_id,
         allocated_resources: container.spec.resources.requests.clone(),
         resources: instance.map_or_else(|| container.spec.resources.clone(), |i| i.resources.clone()),
-        mounts: mounts.iter().map(|m| m.mount.clone()).collect(),
+        mounts,
         state,
         last_state,
     }
@@ -107,18 +108,18 @@ fn states(pod: &PodState, container: &ContainerState) -> (Shown, Option<Terminat
         | InstancePhase::Discarding { .. } => None,
     });
     let last = container.last.as_ref().map(|e| terminated(container, e));
-    let previous = container.previous.as_ref().map(|e| terminated(container, e));
+    let previous = || container.previous.as_ref().map(|e| terminated(container, e));
     if let Some(started_at) = running {
         return (Shown::Running { started_at }, last);
     }
     let waits = pod.is_active() && container.removed.is_none();
-    match (last, &container.start_failure) {
+    match (last, container.start_failure.as_deref()) {
         // Every end is shown as `state` once, before it moves on.
-        (Some(last), _) if !container.end_shown => (Shown::Terminated(last), previous),
+        (Some(last), _) if !container.end_shown => (Shown::Terminated(last), previous()),
         (last, Some((reason, message))) if waits => {
             (Shown::Waiting { reason: reason.clone(), message: message.clone() }, last)
         }
-        (Some(last), _) => (Shown::Terminated(last), previous),
+        (Some(last), _) => (Shown::Terminated(last), previous()),
         (None, _) if nobody_saw_it_run(pod, container) => (Shown::Terminated(unseen(container)), None),
         (None, _) => (Shown::Waiting { reason: default_reason(pod), message: Name::default() }, None),
     }

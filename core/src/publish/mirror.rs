@@ -106,7 +106,7 @@ pub(crate) fn reconcile(state: &mut State, names: &[FullName], out: &mut Command
         }
         let next = step(want, &known);
         if next != Step::Rest
-            && let Some(until) = known.retry.until.filter(|until| *until > state.now)
+            && let Some(until) = known.retry.until().filter(|until| *until > state.now)
         {
             state.wake_allocator(until, Why::MirrorRetry);
             continue;
@@ -139,7 +139,7 @@ pub(crate) fn retry(state: &mut State, touched: &mut Touched) {
         .mirrors
         .iter()
         .filter(|(_, record)| record.doing.is_none())
-        .filter_map(|(name, record)| record.retry.until.map(|until| (name.clone(), until)))
+        .filter_map(|(name, record)| record.retry.until().map(|until| (name.clone(), until)))
         .collect();
     for (name, until) in waiting {
         if until <= state.now {

@@ -2,12 +2,13 @@
 
 use super::retry::Retry;
 use super::shared::Shared;
-use crate::command::{MountedVolume, Rule};
+use crate::command::Rule;
 use crate::event::Exit;
 use crate::ids::{ContainerId, Name, OpId, VolumeId};
 use crate::resources::Resources;
 use crate::spec::Container;
 use crate::time::{Nanos, Time};
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -45,9 +46,9 @@ pub struct ContainerState {
     /// Number of the next attempt.
     pub next_attempt: u32,
     /// The current life, if there is one, or may be.
-    pub instance: Option<Instance>,
+    pub instance: Option<Box<Instance>>,
     /// An image pull for the next attempt, in flight, and of which image.
-    pub pulling: Option<(OpId, Name)>,
+    pub pulling: Option<Box<(OpId, Name)>>,
     /// The image for the next attempt is present.
     pub image_id: Option<Name>,
     /// Back-off of its image pulls.
@@ -55,11 +56,11 @@ pub struct ContainerState {
     /// Back-off of failed creates and starts.
     pub start_retry: Retry,
     /// Why the last start did not come about: `waiting.reason` and `.message`.
-    pub start_failure: Option<(Name, Name)>,
+    pub start_failure: Option<Box<(Name, Name)>>,
     /// The life that ended last.
-    pub last: Option<Ended>,
+    pub last: Option<Box<Ended>>,
     /// The one before it.
-    pub previous: Option<Ended>,
+    pub previous: Option<Box<Ended>>,
     /// The end of `last` was shown as `state` in an acknowledged status, and may move on to `lastState`.
     pub end_shown: bool,
     /// Ended instances that the runtime still holds, oldest first.
@@ -78,8 +79,7 @@ pub struct ContainerState {
     pub usage: Option<u64>,
 }
 
-/// One life of a container. While this record exists the container may run, and holds a lease on every volume in
-/// `mounts`.
+/// One life of a container. While this record exists the container may run, and holds the leases.
 #[derive(Clone, Debug, PartialEq, Eq, bincode::Encode)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "rkyv", derive(rkyv::Archive, rkyv::Serialize, rkyv::Deserialize))]
@@ -90,8 +90,8 @@ pub struct Instance {
     pub phase: InstancePhase,
     /// The definition it was made from.
     pub spec: Shared<Container>,
-    /// Its mounts: leases, and the fingerprint for the restart decision.
-    pub mounts: Arc<[MountedVolume]>,
+    /// The life of the volume that each mount of the definition means: with it the fingerprint for the restart decision.
+    pub leases: Arc<[VolumeId]>,
     /// Digest of its image.
     pub image_id: Name,
     /// In which sandbox.
@@ -101,7 +101,7 @@ pub struct Instance {
     /// What the runtime acknowledged last (actuated).
     pub resources: Resources,
     /// A resize in flight, and to what.
-    pub resizing: Option<(OpId, Resources)>,
+    pub resizing: Option<Box<(OpId, Resources)>>,
     /// Back-off of failed resizes.
     pub resize_retry: Retry,
     /// Its postStart hook.
@@ -109,7 +109,7 @@ pub struct Instance {
     /// What its probes said.
     pub probes: Probes,
     /// It is to stop, or being stopped.
-    pub stop: Option<Stop>,
+    pub stop: Option<Box<Stop>>,
 }
 
 /// What is known of an instance.
@@ -204,14 +204,10 @@ pub struct Ended {
     pub sandbox: u32,
     /// Which rule stopped it; `None`: it ended by itself.
     pub why: Option<Rule>,
-    /// Its image.
-    pub image: Name,
+    /// The definition it was made from.
+    pub spec: Shared<Container>,
     /// Its image's digest.
     pub image_id: Name,
-    /// Its mounts.
-    pub mounts: Arc<[MountedVolume]>,
-    /// Its actuated resources.
-    pub resources: Resources,
 }
 
 /// A dead container that the runtime still holds.
@@ -267,11 +263,11 @@ impl ContainerState {
     }
     /// The current instance, if it is that attempt.
     pub fn instance_mut(&mut self, attempt: u32) -> Option<&mut Instance> {
-        self.instance.as_mut().filter(|i| i.attempt == attempt)
+        self.instance.as_deref_mut().filter(|i| i.attempt == attempt)
     }
     /// It runs, as far as is known.
     pub fn is_running(&self) -> bool {
-        matches!(self.instance, Some(Instance { phase: InstancePhase::Running, .. }))
+        self.instance.as_ref().is_some_and(|i| matches!(i.phase, InstancePhase::Running))
     }
     /// Started: runs, postStart done, startup probe passed if there is one (kubelet-pods §4.3). Belongs to the
     /// instance, never to the name (B19).
@@ -313,7 +309,7 @@ impl ContainerState {
 impl Instance {
     /// It holds a lease on that volume.
     pub fn holds(&self, volume: &VolumeId) -> bool {
-        self.mounts.iter().any(|m| m.volume == *volume)
+        self.leases.contains(volume)
     }
 }
 

@@ -11,8 +11,8 @@ pub use container::{
     ContainerKind, ContainerState, Dead, Ended, HookState, Instance, InstancePhase, Probes, Stop,
 };
 pub use pod::{
-    Allocation, InProgress, Lifecycle, Pending, PendingKind, PodState, Publication, Surplus, Termination,
-    TerminationCause,
+    Allocation, InProgress, Lifecycle, Pending, PendingKind, PodState, Publication, Shown, Surplus,
+    Termination, TerminationCause,
 };
 pub use retry::Retry;
 pub use sandbox::{Sandbox, SandboxPhase};

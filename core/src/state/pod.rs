@@ -6,10 +6,12 @@ use super::sandbox::Sandbox;
 use super::shared::Shared;
 use super::volume::VolumeState;
 use crate::ids::{ContainerId, Epoch, EventSeq, Name, ObjectRef, OpId, PodUid, VolumeId};
+use crate::node::Digest;
 use crate::resources::{ResourceList, Resources};
 use crate::spec::{Pod, PodSpec, TerminalPhase, Volume};
-use crate::status::PodStatus;
+use crate::status::ConditionKind;
 use crate::time::{Nanos, Time};
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -29,7 +31,7 @@ pub struct PodState {
     /// Its object is gone from its source.
     pub object_gone: bool,
     /// The same UID was asked for again while this life was ending (B6, case 85).
-    pub again: Option<Shared<Pod>>,
+    pub again: Option<Box<Shared<Pod>>>,
     /// Admitted: what the node has promised.
     pub allocated: Option<Allocation>,
     /// Where it is in its life.
@@ -37,7 +39,7 @@ pub struct PodState {
     /// The phase it ends with, once known. Never changes (B10).
     pub terminal: Option<TerminalPhase>,
     /// `status.reason` and `.message` of an end that the node decided.
-    pub end_reason: Option<(Name, Name)>,
+    pub end_reason: Option<Box<(Name, Name)>>,
     /// `status.startTime`.
     pub start_time: Option<Time>,
     /// It was Running once: it never shows Pending again (DESIGN §4 rule 8).
@@ -69,17 +71,17 @@ pub struct PodState {
     /// Objects of volumes that went, to be given up unless something else of the pod shows them. Empty between events.
     pub let_go: Vec<ObjectRef>,
     /// Desired differs from allocated, and why.
-    pub pending: Option<Pending>,
+    pub pending: Option<Box<Pending>>,
     /// Allocated resources differ from actuated ones.
-    pub in_progress: Option<InProgress>,
+    pub in_progress: Option<Box<InProgress>>,
     /// What the pod's cgroup has (actuated).
     pub cgroup: Resources,
     /// A change of it in flight, and to what.
-    pub cgroup_resizing: Option<(OpId, Resources)>,
+    pub cgroup_resizing: Option<Box<(OpId, Resources)>>,
     /// Back-off of failed pod resizes.
     pub cgroup_retry: Retry,
     /// RestartAllContainers is under way; the container whose exit asked for it.
-    pub restarting_all: Option<ContainerId>,
+    pub restarting_all: Option<Box<ContainerId>>,
     /// A look at the runtime for this pod's unknowns, in flight.
     pub observing: Option<OpId>,
     /// Back-off of failed looks.
@@ -94,6 +96,8 @@ pub struct PodState {
     pub release_retry: Retry,
     /// What it is charged on the node now (S5).
     pub charge: ResourceList,
+    /// Something that the charge is derived from may have changed since.
+    pub charge_stale: bool,
     /// When it wants to be looked at again, and why.
     pub wake: Option<(Time, crate::context::Why)>,
 }
@@ -107,6 +111,12 @@ pub struct Allocation {
     pub spec: Shared<PodSpec>,
     /// What it asks for in sum, computed once.
     pub requests: ResourceList,
+    /// The same, and one pod: the least that it is charged.
+    pub charge: ResourceList,
+    /// What is shown as in force once all its main containers have what it says.
+    pub in_force: Resources,
+    /// What the pod's cgroup is to have.
+    pub cgroup: Resources,
     /// Its generation.
     pub generation: u64,
     /// When.
@@ -225,10 +235,12 @@ pub struct Surplus {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "rkyv", derive(rkyv::Archive, rkyv::Serialize, rkyv::Deserialize))]
 pub struct Publication {
-    /// The pod's status as it is now.
-    pub current: Option<Shared<PodStatus>>,
+    /// The status that was derived last, `None` before the first.
+    pub current: Option<Shown>,
+    /// Something that the status is derived from may have changed since. If not, it would be derived the same.
+    pub stale: bool,
     /// The one sent last.
-    pub sent: Option<Shared<PodStatus>>,
+    pub sent: Option<Digest>,
     /// Its write, in flight.
     pub writing: Option<OpId>,
     /// The mirror pod that it was sent to, if the pod is a static one.
@@ -239,7 +251,34 @@ pub struct Publication {
     pub retry: Retry,
 }
 
+/// What is remembered of a status: as much as later decisions and the next derivation ask. The rest is derived anew when
+/// it is wanted (DESIGN §4 rule 8).
+#[derive(Default, Clone, Debug, PartialEq, Eq, bincode::Encode)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "rkyv", derive(rkyv::Archive, rkyv::Serialize, rkyv::Deserialize))]
+pub struct Shown {
+    /// Of the whole status.
+    pub digest: Digest,
+    /// It shows a phase that is never left.
+    pub is_terminal: bool,
+    /// The address that it shows.
+    pub ip: Option<Name>,
+    /// Conditions, whether each holds, and since when.
+    pub conditions: Vec<(ConditionKind, bool, Time)>,
+    /// Init and main containers whose `state` is the end of this instance.
+    pub ends: Vec<ContainerId>,
+    /// Containers that wait because their image could not be pulled.
+    pub pull_errors: Vec<Name>,
+}
+
 impl PodState {
+    /// Something changed that the status or the charge is derived from. Whoever changes such a thing says so; that nobody
+    /// forgets is asserted in debug builds, at each event that finds nothing to derive.
+    pub fn changed(&mut self) {
+        self.publication.stale = true;
+        self.charge_stale = true;
+    }
+
     /// A pod just seen.
     pub fn new(pod: Shared<Pod>, arrived: EventSeq, epoch: Epoch) -> PodState {
         PodState {
@@ -277,10 +316,11 @@ impl PodState {
             observing: None,
             observe_retry: Retry::default(),
             gates_met: Vec::new(),
-            publication: Publication::default(),
+            publication: Publication { stale: true, ..Publication::default() },
             releasing: None,
             release_retry: Retry::default(),
             charge: ResourceList::default(),
+            charge_stale: true,
             wake: None,
         }
     }

@@ -2,27 +2,44 @@
 //! (kubelet-volumes I11).
 
 use crate::time::{Nanos, Time};
+use alloc::boxed::Box;
 
-/// See the file's head.
+/// See the file's head. Most things never fail: what did not fail takes a pointer's room.
 #[derive(Default, Clone, Debug, PartialEq, Eq, bincode::Encode)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "rkyv", derive(rkyv::Archive, rkyv::Serialize, rkyv::Deserialize))]
-pub struct Retry {
-    /// Failures in a row.
-    pub failures: u32,
-    /// Not before; `None`: at once.
-    pub until: Option<Time>,
+pub struct Retry(Option<Box<Failing>>);
+
+#[derive(Clone, Debug, PartialEq, Eq, bincode::Encode)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "rkyv", derive(rkyv::Archive, rkyv::Serialize, rkyv::Deserialize))]
+struct Failing {
+    failures: u32,
+    until: Time,
 }
 
 impl Retry {
+    /// As it was told elsewhere.
+    #[cfg(feature = "serde")]
+    pub(crate) fn told(failures: u32, until: Option<Time>) -> Retry {
+        Retry(until.map(|until| Box::new(Failing { failures, until })))
+    }
+    /// Failures in a row.
+    pub fn failures(&self) -> u32 {
+        self.0.as_ref().map_or(0, |failing| failing.failures)
+    }
+    /// Not before; `None`: at once.
+    pub fn until(&self) -> Option<Time> {
+        self.0.as_ref().map(|failing| failing.until)
+    }
     /// Counts a failure: the next try is `initial`, doubled per earlier failure, at most `max`, after `now`.
     pub fn fail(&mut self, now: Time, initial: Nanos, max: Nanos) {
-        self.failures = self.failures.saturating_add(1);
-        self.until = Some(now.after(backoff(self.failures, initial, max)));
+        let failures = self.failures().saturating_add(1);
+        self.0 = Some(Box::new(Failing { failures, until: now.after(backoff(failures, initial, max)) }));
     }
     /// Success, or a reason to try at once.
     pub fn clear(&mut self) {
-        *self = Retry::default();
+        self.0 = None;
     }
 }
 

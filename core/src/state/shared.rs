@@ -14,14 +14,15 @@ use core::ops::Deref;
 #[cfg_attr(feature = "rkyv", derive(rkyv::Archive, rkyv::Serialize, rkyv::Deserialize))]
 pub struct Shared<T> {
     value: Arc<T>,
-    digest: Digest,
+    /// In halves, so that it does not align all that holds it to sixteen bytes.
+    digest: [u64; 2],
 }
 
 impl<T: Encode> Shared<T> {
     /// Hashes it.
     pub fn new(value: Arc<T>) -> Shared<T> {
-        let digest = codec::hash(&*value);
-        Shared { value, digest }
+        let digest = codec::hash(&*value).0;
+        Shared { value, digest: [digest as u64, (digest >> 64) as u64] }
     }
 }
 
@@ -32,7 +33,7 @@ impl<T> Shared<T> {
     }
     /// Equal exactly when values are.
     pub fn digest(&self) -> Digest {
-        self.digest
+        Digest(u128::from(self.digest[1]) << 64 | u128::from(self.digest[0]))
     }
 }
 
@@ -59,6 +60,6 @@ impl<T> Deref for Shared<T> {
 
 impl<T> Encode for Shared<T> {
     fn encode<E: Encoder>(&self, encoder: &mut E) -> Result<(), EncodeError> {
-        self.digest.encode(encoder)
+        self.digest().encode(encoder)
     }
 }

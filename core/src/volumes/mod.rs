@@ -3,7 +3,7 @@
 
 use crate::codec;
 use crate::command::{Action, Rule, Subject};
-use crate::context::{Context, Why, text};
+use crate::context::{Context, Why, sentence};
 use crate::ids::VolumeId;
 use crate::node::Digest;
 use crate::spec::Volume;
@@ -53,8 +53,12 @@ pub fn step(phase: VolumePhase, s: Situation) -> Step {
             if s.held || s.refreshing { Step::Rest } else { Step::Unmount }
         }
         // D1: an unreferenced volume is not mounted; once set up it stays until it is removed from the spec.
-        (VolumePhase::Pending, false) if s.wanted && s.referenced && !s.collides => Step::Mount,
-        (VolumePhase::Failed | VolumePhase::Uncertain, false) if s.wanted && !s.collides => Step::Mount,
+        // One that never came to be and that nobody mounts any more is as good as never tried. What may be there is made
+        // certain.
+        (VolumePhase::Pending | VolumePhase::Failed, false) if s.wanted && s.referenced && !s.collides => {
+            Step::Mount
+        }
+        (VolumePhase::Uncertain, false) if s.wanted && !s.collides => Step::Mount,
         (VolumePhase::Pending | VolumePhase::Failed | VolumePhase::Uncertain, false) => Step::Rest,
         (VolumePhase::Mounted, false) if s.outdated && !s.refreshing => Step::Refresh,
         (VolumePhase::Mounted, false) => Step::Rest,
@@ -79,6 +83,7 @@ pub(crate) fn reconcile(pod: &mut PodState, ctx: &mut Context<'_>) {
             Step::Unmount => unmount(pod, at, ctx),
             Step::Forget => {
                 let gone = pod.volumes.remove(at);
+                pod.changed();
                 pod.generation_floor = pod.generation_floor.max(gone.id.generation + 1);
                 if let Some(spec) = &gone.spec {
                     pod.let_go_of(spec);
@@ -100,17 +105,15 @@ fn situation(pod: &PodState, at: usize, ctx: &mut Context<'_>) -> Situation {
         Lifecycle::Terminated => (false, false, true),
     };
     let removed = volume.removed.is_some();
-    let collides = pod
-        .volumes
-        .iter()
-        .enumerate()
-        .any(|(i, other)| i != at && other.id.name == volume.id.name && other.removed.is_some());
+    let going = (removed && (active || terminating)) || terminated;
+    let is_former = |other: &VolumeState| other.removed.is_some() && other.id.name == volume.id.name;
+    // What no row of the table looks at is not found out.
     Situation {
         wanted: active && !removed,
-        going: (removed && (active || terminating)) || terminated,
-        referenced: is_referenced(pod, &volume.id),
-        collides: collides && !removed,
-        held: !ctx.may_undo || pod.holds_lease(&volume.id),
+        going,
+        referenced: !going && matches!(volume.phase, VolumePhase::Pending) && is_referenced(pod, &volume.id),
+        collides: !removed && pod.volumes.iter().any(is_former),
+        held: going && (!ctx.may_undo || pod.holds_lease(&volume.id)),
         refreshing: volume.refreshing.is_some(),
         outdated: !removed && (active || terminating) && is_outdated(volume, ctx),
     }
@@ -166,7 +169,7 @@ fn tell_collision(pod: &mut PodState, at: usize, s: Situation, ctx: &mut Context
         return;
     }
     volume.collision_told = true;
-    let message = text(format_args!(
+    let message = sentence(format_args!(
         "CollidesWithUnmounting: volume \"{}\" waits until the former volume of that name is gone",
         volume.id.name
     ));
@@ -174,12 +177,11 @@ fn tell_collision(pod: &mut PodState, at: usize, s: Situation, ctx: &mut Context
 }
 
 fn mount(pod: &mut PodState, at: usize, ctx: &mut Context<'_>) {
-    let retry = pod.volumes[at].retry.clone();
-    if !ctx.retry_due(&retry, Why::VolumeRetry) {
+    if !ctx.retry_due(&pod.volumes[at].retry, Why::VolumeRetry) {
         return;
     }
     let (Some(spec), Some(allocated)) = (pod.volumes[at].spec.clone(), &pod.allocated) else { return };
-    let rule = if retry.failures > 0 { Rule::VolumeRetry } else { Rule::VolumeDesired };
+    let rule = if pod.volumes[at].retry.failures() > 0 { Rule::VolumeRetry } else { Rule::VolumeDesired };
     let given = content(pod, &spec, ctx).unwrap_or_default();
     let action = Action::MountVolume {
         volume: pod.volumes[at].id.clone(),
@@ -212,8 +214,7 @@ fn refresh(pod: &mut PodState, at: usize, ctx: &mut Context<'_>) {
 }
 
 fn unmount(pod: &mut PodState, at: usize, ctx: &mut Context<'_>) {
-    let retry = pod.volumes[at].retry.clone();
-    if !ctx.retry_due(&retry, Why::VolumeRetry) {
+    if !ctx.retry_due(&pod.volumes[at].retry, Why::VolumeRetry) {
         return;
     }
     let volume = &pod.volumes[at];
@@ -229,5 +230,6 @@ fn unmount(pod: &mut PodState, at: usize, ctx: &mut Context<'_>) {
     let volume = &mut pod.volumes[at];
     let (id, from) = (volume.id.clone(), volume.phase.label());
     volume.phase = VolumePhase::Unmounting { op };
+    pod.changed();
     ctx.moved(pod.pod.uid, Subject::Volume(id), from, "Unmounting");
 }

@@ -149,6 +149,24 @@ impl<'o> Story<'o> {
         self.tell_violations(at);
     }
 
+    /// Faults stop.
+    pub fn heal(&mut self, at: Time) {
+        self.oracles.heal(at);
+    }
+
+    /// The node had time enough to come to rest: what must hold by now (L1–L5), and nothing of the ended is left on the
+    /// host.
+    pub fn judge_the_end(&mut self, now: Time, leftovers: &[String]) {
+        self.oracles.at_rest(now);
+        self.tell_violations(now);
+        for left in leftovers {
+            self.tell(Record::InvariantBroken {
+                at: now,
+                violation: format!("L2: {left} is still on the host, and its pod is not"),
+            });
+        }
+    }
+
     /// No more will come: what the oracles keep for the end of a batch is judged too.
     pub fn finish(&mut self, at: Time) {
         self.oracles.finish();

@@ -2,9 +2,10 @@
 
 use super::duration;
 use super::expectation::Expectation;
+use super::fault;
 use super::node::NodeChange;
 use super::reader::{Reader, did_you_mean};
-use crate::world::{Ending, Failure, Operation, Scope, TargetKind};
+use crate::world::{Ending, Failure, Fault, Operation, Scope, TargetKind, probe_name};
 use nodefold_core::event::{ErrorClass, ProbeKind};
 use nodefold_core::time::Nanos;
 use nodefold_k8s::InputError;
@@ -43,7 +44,7 @@ impl PodRef {
         Ok(Some(PodRef { namespace, name }))
     }
 
-    fn require(field: &Reader<'_>) -> Result<PodRef, InputError> {
+    pub(super) fn require(field: &Reader<'_>) -> Result<PodRef, InputError> {
         PodRef::read(field)?.ok_or_else(|| field.error("\"pod\" is missing", "name the pod: `pod: web`"))
     }
 }
@@ -154,6 +155,14 @@ pub enum Verb {
     Set(NodeChange),
     /// This moment gets a name.
     Mark(String),
+    /// So many choices are taken in their natural order.
+    Step(u32),
+    /// A choice is taken ahead of its turn, by its stable name. Not enabled, it is skipped.
+    Choose(String),
+    /// Something goes wrong. With nothing to strike, it is skipped.
+    Fault(Fault),
+    /// Faults stop; within half an hour everything must converge, and stay (L1–L5).
+    Heal,
     /// Something must be true now.
     Expect(Expectation),
 }
@@ -171,7 +180,7 @@ pub struct Step {
     pub title: String,
 }
 
-const STEP_VERBS: [&str; 19] = [
+const STEP_VERBS: [&str; 23] = [
     "create",
     "update",
     "dynamic",
@@ -190,6 +199,10 @@ const STEP_VERBS: [&str; 19] = [
     "crash",
     "set",
     "mark",
+    "step",
+    "choose",
+    "fault",
+    "heal",
     "expect",
 ];
 
@@ -215,6 +228,10 @@ impl Verb {
             Verb::Crash(_) => "crash",
             Verb::Set(_) => "set",
             Verb::Mark(_) => "mark",
+            Verb::Step(_) => "step",
+            Verb::Choose(_) => "choose",
+            Verb::Fault(_) => "fault",
+            Verb::Heal => "heal",
             Verb::Expect(_) => "expect",
         }
     }
@@ -226,6 +243,10 @@ impl Verb {
             | Verb::Release(_)
             | Verb::Fail(..)
             | Verb::Probe { .. }
+            | Verb::Step(_)
+            | Verb::Choose(_)
+            | Verb::Fault(_)
+            | Verb::Heal
             | Verb::Usage { .. }
             | Verb::Crash(Crash::Host) => true,
             Verb::Set(change) => change.images.is_some(),
@@ -247,10 +268,19 @@ impl Verb {
 }
 
 impl Step {
+    /// A step that comes from no file: its line is its place in the list, from 1.
+    pub fn of(index: usize, verb: Verb) -> Step {
+        Step { index, line: index + 1, title: title(&verb), verb }
+    }
+
     /// Reads one entry of `steps:`.
     pub(super) fn read(index: usize, item: &Reader<'_>) -> Result<Step, InputError> {
-        // `- settle` alone: the default time.
-        let (name, field) = if item.value == "settle" { ("settle", item.clone()) } else { one_verb(item)? };
+        // `- settle` alone: the default time. `- heal` has nothing to say more.
+        let (name, field) = match item.value.as_str() {
+            Some("settle") => ("settle", item.clone()),
+            Some("heal") => ("heal", item.clone()),
+            Some(_) | None => one_verb(item)?,
+        };
         let verb = read_verb(name, &field)?;
         Ok(Step { index, line: item.line(), title: title(&verb), verb })
     }
@@ -302,6 +332,13 @@ fn read_verb(name: &str, field: &Reader<'_>) -> Result<Verb, InputError> {
         }),
         "set" => Verb::Set(NodeChange::read(field)?),
         "mark" => Verb::Mark(field.string()?),
+        "step" => {
+            let count = field.whole()?;
+            Verb::Step(u32::try_from(count).map_err(|_| field.error("too many steps", "use `advance`"))?)
+        }
+        "choose" => Verb::Choose(field.string()?),
+        "fault" => Verb::Fault(fault::read(field)?),
+        "heal" => Verb::Heal,
         "expect" => Verb::Expect(Expectation::read(field)?),
         other => return Err(field.error(format!("unknown verb {other:?}"), did_you_mean(other, &STEP_VERBS))),
     })
@@ -572,15 +609,11 @@ fn title(verb: &Verb) -> String {
         Verb::Crash(Crash::Host) => "the host crashes".into(),
         Verb::Set(_) => "the node changes".into(),
         Verb::Mark(name) => format!("mark {name}"),
+        Verb::Step(1) => "the next thing happens".into(),
+        Verb::Step(count) => format!("the next {count} things happen"),
+        Verb::Choose(choice) => format!("ahead of its turn: {choice}"),
+        Verb::Fault(fault) => fault::title(fault),
+        Verb::Heal => "faults stop, and everything must converge".into(),
         Verb::Expect(expectation) => format!("expect {expectation}"),
-    }
-}
-
-/// A probe's kind in a word.
-pub fn probe_name(kind: ProbeKind) -> &'static str {
-    match kind {
-        ProbeKind::Startup => "startup",
-        ProbeKind::Liveness => "liveness",
-        ProbeKind::Readiness => "readiness",
     }
 }

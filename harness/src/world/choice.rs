@@ -36,6 +36,15 @@ pub enum Choice {
         /// Which.
         container: ContainerId,
     },
+    /// The agent hears that a sandbox died by itself.
+    SandboxNoticed {
+        /// Whose.
+        pod: PodUid,
+        /// Which attempt.
+        attempt: u32,
+    },
+    /// The agent hears a completion once more, or one of its former life's (its number among all such).
+    Echo(u32),
     /// The agent hears of a probe.
     ProbeReported {
         /// Whose.
@@ -74,6 +83,12 @@ pub enum Choice {
     },
     /// The agent hears of the node's new facts.
     NodeReported,
+    /// A watch that was cut lists anew.
+    Reconnect,
+    /// The authorizer lets the node read an object.
+    Permitted(ObjectRef),
+    /// The agent's disk has room again.
+    DiskFreed,
     /// The node's own deadline comes.
     Tick,
     /// The agent starts.

@@ -22,7 +22,8 @@ impl World {
         self.records.push(Record::Crashed { at: self.now, host: true });
         self.lose_agent();
         self.inflight.clear();
-        self.pending.clear();
+        self.pending.retain(|choice, _| matches!(choice, Choice::Permitted(_) | Choice::DiskFreed));
+        self.faults.echoes.clear();
         self.runtime.lose_power(self.now);
         self.mounts.lose_power();
         self.boots += 1;
@@ -30,14 +31,21 @@ impl World {
     }
 
     fn lose_agent(&mut self) {
+        self.keep_lingering();
         self.agent.crash();
+        self.faults.crash = None;
         self.server.hang_up();
         self.probes.clear();
         self.pending.retain(|choice, _| match choice {
-            Choice::ProcessEnds { .. } | Choice::GraceOver { .. } => true,
+            Choice::ProcessEnds { .. }
+            | Choice::GraceOver { .. }
+            | Choice::Echo(_)
+            | Choice::Permitted(_)
+            | Choice::DiskFreed => true,
             Choice::Effect(_)
             | Choice::Answer(_)
             | Choice::ExitNoticed { .. }
+            | Choice::SandboxNoticed { .. }
             | Choice::ProbeReported { .. }
             | Choice::Deliver { .. }
             | Choice::SourceListed(_)
@@ -45,6 +53,7 @@ impl World {
             | Choice::GateReported { .. }
             | Choice::UsageMeasured { .. }
             | Choice::NodeReported
+            | Choice::Reconnect
             | Choice::Tick
             | Choice::AgentStarts => false,
         });
@@ -61,18 +70,24 @@ impl World {
     pub(super) fn agent_starts(&mut self) -> Result<(), WorldError> {
         let boot_id = codec::hash(&(u64::from(self.boots), "boot".to_owned())).0;
         let (started, recovered) = self.agent.start(boot_id)?;
-        if let Some(recovered) = recovered
-            && recovered.before != recovered.after
-        {
-            let what = format!(
-                "folding the journal gives {:032x}, the live digest was {:032x}",
-                recovered.after.0, recovered.before.0
-            );
-            self.broken("D1", what);
+        if let Some(recovered) = recovered {
+            if let Some(unlike) = recovered.unlike {
+                self.broken("D2", unlike);
+            } else if recovered.before != recovered.after {
+                let what = format!(
+                    "folding the journal gives {:032x}, the live digest was {:032x}",
+                    recovered.after.0, recovered.before.0
+                );
+                self.broken("D1", what);
+            }
         }
         self.tell(started)?;
         if self.facts != self.told {
             self.tell_node_facts()?;
+        }
+        // A fault may have struck while it heard these.
+        if !self.agent.is_alive() {
+            return Ok(());
         }
         for source in [Source::File, Source::Api] {
             let listed = self.server.list(self.now, source)?;

@@ -3,9 +3,9 @@
 //! is the classic "done, acknowledgement lost".
 
 use nodefold_core::command::{Action, Command};
-use nodefold_core::event::{Fact, Hook};
+use nodefold_core::event::{Fact, Hook, OpError};
 use nodefold_core::ids::PodUid;
-use nodefold_core::time::Time;
+use nodefold_core::time::{Nanos, Time};
 use serde::{Deserialize, Serialize};
 
 /// What an operation does.
@@ -211,11 +211,11 @@ pub enum Phase {
     /// It hangs. When let go, it takes this much longer.
     Held {
         /// How long it still has to run.
-        remaining: nodefold_core::time::Nanos,
+        remaining: Nanos,
     },
     /// It took effect; the agent has not heard yet.
     Done {
-        /// When it took effect.
+        /// When the agent hears: at once, unless a fault delays it.
         at: Time,
         /// What the agent will hear.
         answer: Fact,
@@ -231,4 +231,36 @@ pub struct InFlight {
     pub phase: Phase,
     /// The agent that asked is gone: nobody hears the answer.
     pub orphan: bool,
+    /// How it goes wrong, where a fault said so.
+    pub fate: Option<Fate>,
+    /// Its answer comes once more, this long after the first.
+    pub echo: Option<Nanos>,
+    /// Its answer outlives the agent that asked.
+    pub lingers: bool,
+    /// Which entries of a list are left out of it: the bits of this number, again and again.
+    pub leaves_out: Option<u64>,
+}
+
+/// How an operation goes wrong.
+#[derive(Clone, Debug)]
+pub struct Fate {
+    /// What the agent is told.
+    pub error: OpError,
+    /// It was done all the same.
+    pub done: bool,
+}
+
+impl InFlight {
+    /// An operation that begins, and goes well.
+    pub fn begins(command: Command, due: Time) -> InFlight {
+        InFlight {
+            command,
+            phase: Phase::Running { due },
+            orphan: false,
+            fate: None,
+            echo: None,
+            lingers: false,
+            leaves_out: None,
+        }
+    }
 }

@@ -19,6 +19,8 @@ pub const OBJECT_GET: Nanos = Nanos::millis(6);
 pub const EXIT_NOTICE: Nanos = Nanos::millis(2);
 /// From TERM to the end of a process that obeys it.
 pub const TERM_OBEYED: Nanos = Nanos::millis(30);
+/// From the start of a process that has something to finish to its end, once faults have stopped.
+pub const RUN_ONCE: Nanos = Nanos::secs(1);
 /// From an agent's crash to its next start (the service manager's delay and the program's own).
 pub const AGENT_RESTART: Nanos = Nanos::millis(2_500);
 /// From a host's crash to the agent's start.

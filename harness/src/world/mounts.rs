@@ -52,6 +52,11 @@ impl MountTable {
         self.mounts.keys().filter(|(owner, _)| *owner == pod).map(|(_, name)| name.clone()).collect()
     }
 
+    /// Pods of which a volume is on the host, again for each.
+    pub fn pods(&self) -> impl Iterator<Item = PodUid> {
+        self.mounts.keys().map(|(pod, _)| *pod)
+    }
+
     /// The whole table, as `MountsObserved` carries it.
     pub fn list(&self) -> Vec<SeenMount> {
         self.mounts.iter().map(|((pod, _), m)| SeenMount { pod: *pod, volume: m.volume.clone() }).collect()

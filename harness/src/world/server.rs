@@ -2,6 +2,7 @@
 //! tell the agent late and coalesced. Manifest files are a second source beside it.
 
 use super::latency;
+use super::rulebook::{self, Answers};
 use crate::scenario::PodRef;
 use nodefold_api::{Api, ApiConfig, ApiEvent, Change, ChangeType, Response};
 use nodefold_core::codec;
@@ -10,6 +11,7 @@ use nodefold_core::event::{Fact, Mirror, ObjectVersion};
 use nodefold_core::ids::{Name, ObjectKind, ObjectRef, PodUid, Source};
 use nodefold_core::spec::Pod;
 use nodefold_core::time::{Nanos, Time};
+use nodefold_model::DynamicRules;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -49,9 +51,12 @@ pub struct Server {
     api: Api,
     node_name: Name,
     watched_up_to: u64,
-    uids_given: u64,
+    /// How often each name was given a UID.
+    uids_given: BTreeMap<(String, String, String), u64>,
     names: BTreeMap<PodUid, PodRef>,
     newest: BTreeMap<PodRef, PodUid>,
+    /// All pods that ever had a name, oldest first.
+    lives: BTreeMap<PodRef, Vec<PodUid>>,
     newly_named: Vec<PodUid>,
     files: BTreeMap<PodRef, Arc<Pod>>,
     /// What was last put on its way for each pod, so that a change of status alone tells the agent nothing.
@@ -63,6 +68,16 @@ pub struct Server {
     queues: BTreeMap<(Source, PodUid), VecDeque<OnTheWay>>,
     /// Objects that pods known to the agent refer to.
     referenced_by: BTreeMap<PodUid, BTreeSet<ObjectRef>>,
+    /// Who answers requests.
+    answers: Answers,
+    /// What `/dynamic` must answer (S16).
+    rules: DynamicRules,
+    /// The watch of the API is cut.
+    cut: bool,
+    /// Removals that were on their way when it was.
+    lost: Vec<(PodUid, News)>,
+    /// Objects that the authorizer does not let the node read.
+    forbidden: BTreeSet<ObjectRef>,
 }
 
 /// What a batch of changes in the store means for the watches.
@@ -74,6 +89,8 @@ pub struct Stirred {
     pub gates: Vec<(PodUid, String)>,
     /// A pod that can't be delivered.
     pub undeliverable: Option<Undeliverable>,
+    /// What is wrong with the answer itself (S16).
+    pub wrong: Option<String>,
 }
 
 impl Server {
@@ -86,13 +103,16 @@ impl Server {
                 gates,
                 node_name: node_name.clone(),
                 changes_kept,
+                // Nothing is behind a webhook here.
+                absent_webhooks_allow: true,
                 ..ApiConfig::default()
             }),
             node_name,
             watched_up_to: 0,
-            uids_given: 0,
+            uids_given: BTreeMap::new(),
             names: BTreeMap::new(),
             newest: BTreeMap::new(),
+            lives: BTreeMap::new(),
             newly_named: Vec::new(),
             files: BTreeMap::new(),
             sent: BTreeMap::new(),
@@ -100,20 +120,37 @@ impl Server {
             gates_told: BTreeMap::new(),
             queues: BTreeMap::new(),
             referenced_by: BTreeMap::new(),
+            answers: Api::apply,
+            rules: DynamicRules::default(),
+            cut: false,
+            lost: Vec::new(),
+            forbidden: BTreeSet::new(),
         }
+    }
+
+    /// Somebody else answers requests from now on.
+    pub fn answered_by(&mut self, answers: Answers) {
+        self.answers = answers;
     }
 
     /// Handles a request and gives what it stirred up on the watches.
     pub fn request(&mut self, event: &ApiEvent, agent_listens: bool) -> (Response, Stirred) {
-        let response = self.api.apply(event);
-        let stirred = self.stir(event.at, agent_listens);
+        let (response, wrong) = rulebook::answer(self.answers, &mut self.api, &mut self.rules, event);
+        let stirred = Stirred { wrong, ..self.stir(event.at, agent_listens) };
         (response, stirred)
     }
 
-    /// A UID for a new object: the same in every run.
+    /// The node's name.
+    pub fn node_name(&self) -> &str {
+        &self.node_name
+    }
+
+    /// A UID for a new object: the same in every run, whatever else was created before.
     pub fn next_uid(&mut self, kind: &str, namespace: &str, name: &str) -> PodUid {
-        self.uids_given += 1;
-        let seed = (self.uids_given, kind.to_owned(), namespace.to_owned(), name.to_owned());
+        let of = (kind.to_owned(), namespace.to_owned(), name.to_owned());
+        let given = self.uids_given.entry(of).or_insert(0);
+        *given += 1;
+        let seed = (*given, kind.to_owned(), namespace.to_owned(), name.to_owned());
         let bits = codec::hash(&seed).0;
         // The version and variant bits of a random UUID, as an API server's are.
         PodUid(bits & !(0xf << 76) & !(0x3 << 62) | 0x4 << 76 | 0x2 << 62)
@@ -145,6 +182,9 @@ impl Server {
         for change in changes {
             let object = &*change.object;
             let deleted = change.change == ChangeType::Deleted;
+            if deleted {
+                self.rules.gone(object);
+            }
             match &*change.kind {
                 "Pod" if object["spec"]["nodeName"] == *self.node_name => {
                     if let Some(mirror) = nodefold_k8s::mirror_from_json(object) {
@@ -185,11 +225,13 @@ impl Server {
         let name = PodRef { namespace: pod.namespace.to_string(), name: pod.name.to_string() };
         if self.names.insert(uid, name.clone()).is_none() {
             self.newly_named.push(uid);
+            self.lives.entry(name.clone()).or_default().push(uid);
         }
         if !removed {
             self.newest.insert(name, uid);
         }
-        if !agent_listens || (!removed && self.sent.get(&uid) == Some(&pod)) {
+        let hears = agent_listens && !(self.cut && source == Source::Api);
+        if !hears || (!removed && self.sent.get(&uid) == Some(&pod)) {
             return;
         }
         let delay = match source {
@@ -209,10 +251,11 @@ impl Server {
     /// A mirror pod shares its static pod's name, but is an object of its own.
     fn mirror_changed(&mut self, at: Time, name: PodRef, mirror: Mirror, removed: bool, agent_listens: bool) {
         let uid = mirror.uid;
-        if self.names.insert(uid, name).is_none() {
+        if self.names.insert(uid, name.clone()).is_none() {
             self.newly_named.push(uid);
+            self.lives.entry(name).or_default().push(uid);
         }
-        if !agent_listens || (!removed && self.sent_mirrors.get(&uid) == Some(&mirror)) {
+        if !agent_listens || self.cut || (!removed && self.sent_mirrors.get(&uid) == Some(&mirror)) {
             return;
         }
         let what = if removed {
@@ -261,6 +304,109 @@ impl Server {
         self.sent_mirrors.clear();
         self.gates_told.clear();
         self.referenced_by.clear();
+        self.cut = false;
+        self.lost.clear();
+    }
+
+    /// The API's watch breaks: what was on its way is lost, and nothing comes until it lists anew. False: it had broken.
+    pub fn cut(&mut self) -> bool {
+        let lost = &mut self.lost;
+        self.queues.retain(|(source, uid), queue| {
+            if *source == Source::File || queue.iter().any(|change| change.listed) {
+                return true;
+            }
+            match queue.pop_back().map(|change| change.what) {
+                Some(gone @ (News::Removed | News::MirrorGone)) => lost.push((*uid, gone)),
+                Some(News::Pod(_) | News::Mirror(_)) | None => {}
+            }
+            false
+        });
+        !std::mem::replace(&mut self.cut, true)
+    }
+
+    /// The watch is back: a list shows what changed meanwhile, each object's newest version only. What was lost on its way
+    /// counts as sent, so everything comes again.
+    pub fn reconnect(&mut self, at: Time) -> Result<(), Undeliverable> {
+        self.cut = false;
+        let due = at.after(latency::API_LIST);
+        let pods = self.listed_pods()?;
+        let mirrors = self.listed_mirrors();
+        let files: BTreeSet<PodUid> = self.files.values().map(|pod| pod.uid).collect();
+        let is_gone = |uid: &&PodUid| !files.contains(uid) && !pods.iter().any(|pod| pod.uid == **uid);
+        let mut news = std::mem::take(&mut self.lost);
+        news.extend(self.sent.keys().filter(is_gone).map(|uid| (*uid, News::Removed)));
+        let is_gone = |uid: &&PodUid| !mirrors.iter().any(|mirror| mirror.uid == **uid);
+        news.extend(self.sent_mirrors.keys().filter(is_gone).map(|uid| (*uid, News::MirrorGone)));
+        news.extend(pods.into_iter().map(|pod| (pod.uid, News::Pod(pod))));
+        news.extend(mirrors.into_iter().map(|mirror| (mirror.uid, News::Mirror(mirror))));
+        for (uid, what) in news {
+            match &what {
+                News::Pod(pod) => drop(self.sent.insert(uid, pod.clone())),
+                News::Removed => drop(self.sent.remove(&uid)),
+                News::Mirror(mirror) => drop(self.sent_mirrors.insert(uid, mirror.clone())),
+                News::MirrorGone => drop(self.sent_mirrors.remove(&uid)),
+            }
+            let change = OnTheWay { due, what, listed: false };
+            self.queues.entry((Source::Api, uid)).or_default().push_back(change);
+        }
+        Ok(())
+    }
+
+    /// Changes of a pod that are on their way come this much later. False: there are none.
+    pub fn delay(&mut self, source: Source, uid: PodUid, by: Nanos) -> bool {
+        match self.queues.get_mut(&(source, uid)) {
+            Some(queue) => {
+                for change in queue {
+                    change.due = change.due.after(by);
+                }
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// The authorizer lags behind: the node may not read this object yet.
+    pub fn forbid(&mut self, object: ObjectRef) {
+        self.forbidden.insert(object);
+    }
+
+    /// It may. False: it might all the time.
+    pub fn permit(&mut self, object: &ObjectRef) -> bool {
+        self.forbidden.remove(object)
+    }
+
+    /// What it may not read.
+    pub fn forbidden(&self) -> &BTreeSet<ObjectRef> {
+        &self.forbidden
+    }
+
+    /// A pod among all that had its name: `default/web`, and `default/web~2` for the second of that name.
+    pub fn label(&self, uid: PodUid) -> String {
+        let Some(name) = self.names.get(&uid) else { return uid.to_string() };
+        match self.lives.get(name).and_then(|lives| lives.iter().position(|life| *life == uid)) {
+            Some(0) | None => name.to_string(),
+            Some(earlier) => format!("{name}~{}", earlier + 1),
+        }
+    }
+
+    /// Objects that the agent watches.
+    pub fn watched(&self) -> impl Iterator<Item = &ObjectRef> {
+        self.referenced_by.values().flatten()
+    }
+
+    /// The stored pods.
+    pub fn pods(&self) -> impl Iterator<Item = &Value> {
+        self.api.list("Pod").map(|pod| &**pod)
+    }
+
+    /// A stored object.
+    pub fn object(&self, kind: &str, namespace: &str, name: &str) -> Option<&Value> {
+        self.api.get(kind, namespace, name).map(|object| &**object)
+    }
+
+    /// The manifest files' pods.
+    pub fn files(&self) -> impl Iterator<Item = (&PodRef, &Arc<Pod>)> {
+        self.files.iter()
     }
 
     /// A new agent lists a source: everything there is comes anew, then the end of the list.
@@ -416,7 +562,7 @@ impl Server {
 
     /// What the agent hears of an object now.
     pub fn object_fact(&self, object: &ObjectRef) -> Fact {
-        match self.referenced(object) {
+        match self.referenced(object).filter(|_| !self.forbidden.contains(object)) {
             Some(value) => {
                 let version: ObjectVersion = nodefold_k8s::object_version(value, &CONTENT_KEY);
                 Fact::ObjectSeen { object: object.clone(), version }

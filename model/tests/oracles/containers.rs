@@ -242,7 +242,7 @@ fn a_running_instance_is_shown_with_mounts_it_was_not_made_with() {
     let mut s = Story::new();
     let mut shown = row("app", running());
     s.up().publish(with_rows(PodPhase::Running, vec![shown.clone()])).is_clean();
-    shown.mounts.push(mount("extra"));
+    shown.mounts = shown.mounts.iter().cloned().chain([mount("extra")]).collect();
     let publish = s.next();
     s.publish(with_rows(PodPhase::Running, vec![shown])).breaks(Invariant::S11, &[CREATE, publish]);
 }

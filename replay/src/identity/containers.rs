@@ -90,7 +90,10 @@ impl Containers {
                 known.sandbox = known.sandbox.or(d.container.sandbox);
                 known.uid = known.uid.take().or_else(|| d.pod.uid.clone().filter(|u| is_uid(u.as_bytes())));
                 known.in_sandbox = known.in_sandbox.take().or_else(|| d.volume.path.clone());
-                if matches!(d.verb, Verb::StopRequested | Verb::StopReturned | Verb::HookStarted | Verb::StartFailed) {
+                if matches!(
+                    d.verb,
+                    Verb::StopRequested | Verb::StopReturned | Verb::HookStarted | Verb::StartFailed
+                ) {
                     known.sandbox = known.sandbox.or(Some(false));
                 }
             }
@@ -100,7 +103,8 @@ impl Containers {
                     let known = ids.entry(id.clone()).or_default();
                     known.name = known.name.take().or_else(|| c.name.clone());
                     known.sandbox = Some(false);
-                    known.uid = known.uid.take().or_else(|| d.pod.uid.clone().filter(|u| is_uid(u.as_bytes())));
+                    known.uid =
+                        known.uid.take().or_else(|| d.pod.uid.clone().filter(|u| is_uid(u.as_bytes())));
                 }
             }
         }
@@ -269,20 +273,23 @@ impl Containers {
         let near = |i: &Instance| p.at.since(i.first).abs() < LATE || !i.ended;
         let events = p.draft.witness == Witness::Events;
         let nearest = |list: &[Instance], free: fn(&Instance, u16) -> bool| {
-            let fits = list.iter().enumerate().filter(|(_, i)| free(i, who) && p.at.since(i.first).abs() < LATE);
+            let fits =
+                list.iter().enumerate().filter(|(_, i)| free(i, who) && p.at.since(i.first).abs() < LATE);
             fits.min_by_key(|(_, i)| p.at.since(i.first).abs()).map(|(k, _)| k)
         };
         let chosen = match verb {
             Verb::ContainerCreated if events => nearest(list, |i, who| i.created_by & who == 0),
             Verb::ContainerStarted if events => nearest(list, |i, who| i.started_by & who == 0),
             _ if events => list.iter().rposition(|i| i.first <= p.at.plus(SECOND)),
-            Verb::CreateStarted => list.iter().position(|i| i.created_by == 0 && i.started_by == 0 && !i.ended),
+            Verb::CreateStarted => {
+                list.iter().position(|i| i.created_by == 0 && i.started_by == 0 && !i.ended)
+            }
             Verb::ContainerCreated => list.iter().position(|i| {
                 i.created_by & who == 0 && i.started_by & who == 0 && near(i) && p.at.since(i.first) < LATE
             }),
-            Verb::ContainerStarted => {
-                list.iter().position(|i| i.started_by & who == 0 && near(i) && p.at.since(i.first) < 10 * LATE)
-            }
+            Verb::ContainerStarted => list
+                .iter()
+                .position(|i| i.started_by & who == 0 && near(i) && p.at.since(i.first) < 10 * LATE),
             // What is said without a stage is said of the one that is there.
             _ => list.len().checked_sub(1),
         };

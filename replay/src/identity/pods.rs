@@ -34,7 +34,9 @@ pub struct Pods {
 }
 
 fn valid(hint: &PodHint) -> Option<&Name> {
-    hint.uid.as_ref().filter(|u| is_uid(u.as_bytes()) || (u.len() >= 8 && !u.contains(['x', 'X', '{', '*', '<', '['])))
+    hint.uid
+        .as_ref()
+        .filter(|u| is_uid(u.as_bytes()) || (u.len() >= 8 && !u.contains(['x', 'X', '{', '*', '<', '['])))
 }
 
 impl Pods {
@@ -103,7 +105,9 @@ impl Pods {
         let mut comings: BTreeMap<&Name, Vec<Moment>> = BTreeMap::new();
         let mut goings: BTreeMap<&Name, Vec<Moment>> = BTreeMap::new();
         for p in placed {
-            let Some(name) = p.draft.pod.name.as_ref().filter(|_| valid(&p.draft.pod).is_none()) else { continue };
+            let Some(name) = p.draft.pod.name.as_ref().filter(|_| valid(&p.draft.pod).is_none()) else {
+                continue;
+            };
             match p.draft.verb {
                 Verb::PodAdded | Verb::PodReceived => comings.entry(name).or_default().push(p.at),
                 Verb::PodRemoved => goings.entry(name).or_default().push(p.at),
@@ -114,7 +118,8 @@ impl Pods {
             lives.sort_by_key(|l| l.first);
             let mut former = None;
             for life in lives {
-                let gone = goings.get(name).and_then(|g| g.iter().filter(|t| **t <= life.first).max().copied());
+                let gone =
+                    goings.get(name).and_then(|g| g.iter().filter(|t| **t <= life.first).max().copied());
                 let after = gone.max(former);
                 let came = comings
                     .get(name)
@@ -137,7 +142,9 @@ impl Pods {
         let mut free: Option<(&PodHint, Verb)> = None;
         for p in placed {
             let hint = &p.draft.pod;
-            let Some(name) = hint.name.as_ref().filter(|_| valid(hint).is_none() && !hint.cut) else { continue };
+            let Some(name) = hint.name.as_ref().filter(|_| valid(hint).is_none() && !hint.cut) else {
+                continue;
+            };
             if self.by_name.contains_key(name) {
                 continue;
             }

@@ -163,7 +163,9 @@ impl Importer {
                     }
                 }
             }
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => self.sink.skip(Skipped::OtherObject),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
+                self.sink.skip(Skipped::OtherObject)
+            }
         }
     }
 
@@ -225,7 +227,9 @@ impl Importer {
             Value::Array(bytes) => {
                 bytes.iter().filter_map(Value::as_u64).filter_map(|b| u8::try_from(b).ok()).collect()
             }
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => return self.sink.skip(Skipped::Foreign),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => {
+                return self.sink.skip(Skipped::Foreign);
+            }
         };
         let received = text("__REALTIME_TIMESTAMP").and_then(microseconds);
         let ident = text("SYSLOG_IDENTIFIER").or_else(|| text("_COMM")).unwrap_or_default();
@@ -276,7 +280,8 @@ impl Importer {
             cut: false,
         };
         let host = self.host(found.host);
-        let at = runtime::At { line, received: found.received, host: host.as_ref(), pid: found.pid, ident: b"" };
+        let at =
+            runtime::At { line, received: found.received, host: host.as_ref(), pid: found.pid, ident: b"" };
         runtime::message(message.as_bytes(), &as_line, &at, &mut self.sink)
     }
 }
@@ -292,13 +297,18 @@ fn json_time(value: &Value) -> Option<Stamp> {
 /// Microseconds since the epoch.
 pub fn microseconds(text: &str) -> Option<Stamp> {
     let micros: i64 = text.parse().ok()?;
-    (0..i64::MAX / SECOND * 1_000_000).contains(&micros).then(|| Stamp::at(Moment(micros.saturating_mul(1000)), 0))
+    (0..i64::MAX / SECOND * 1_000_000)
+        .contains(&micros)
+        .then(|| Stamp::at(Moment(micros.saturating_mul(1000)), 0))
 }
 
 /// Whether a text that ends inside JSON may be a document's first line: a person's `[x` is not.
 fn plausible(text: &[u8]) -> bool {
     let text = text.trim_ascii();
-    matches!(text, b"{" | b"[") || text.starts_with(b"{\"") || text.starts_with(b"[{") || text.starts_with(b"{ \"")
+    matches!(text, b"{" | b"[")
+        || text.starts_with(b"{\"")
+        || text.starts_with(b"[{")
+        || text.starts_with(b"{ \"")
 }
 
 fn trailing(text: &[u8]) -> serde_json::Error {

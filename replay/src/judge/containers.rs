@@ -39,7 +39,9 @@ fn created_after_delete(view: &View<'_>, story: &Story<'_>, report: &mut Report)
                     continue;
                 }
                 let ago = entry.at.since(view.entry(seen).at);
-                let what = entry.container.map_or_else(|| "a container".to_owned(), |c| view.trace.container_name(c));
+                let what = entry
+                    .container
+                    .map_or_else(|| "a container".to_owned(), |c| view.trace.container_name(c));
                 let text = format!("{what} was made {} after the pod's delete had been seen", spoken(ago));
                 let mut finding = view.finding(Kind::CreatedAfterDelete, Some(story.pod), &[seen, i], text);
                 finding.instance = Some(what);
@@ -54,7 +56,8 @@ fn created_after_delete(view: &View<'_>, story: &Story<'_>, report: &mut Report)
 /// Two instances of one name alive at once, or one started twice.
 fn duplicates(view: &View<'_>, story: &Story<'_>, report: &mut Report) {
     let containers: Vec<ContainerIx> = view.containers(story.pod).collect();
-    let mut by_name: std::collections::BTreeMap<&str, Vec<(Moment, usize, ContainerIx)>> = std::collections::BTreeMap::new();
+    let mut by_name: std::collections::BTreeMap<&str, Vec<(Moment, usize, ContainerIx)>> =
+        std::collections::BTreeMap::new();
     for c in containers {
         if let (Some(name), Some((at, i))) = (view.trace.container(c).name.as_deref(), view.life(c).started)
             && !view.entry(i).coarse
@@ -75,7 +78,10 @@ fn duplicates(view: &View<'_>, story: &Story<'_>, report: &mut Report) {
             }
             let mut evidence = vec![*first, *second];
             evidence.extend(view.life(*former).end_entry());
-            let text = format!("container {name} was started again while {} still ran", view.trace.container_name(*former));
+            let text = format!(
+                "container {name} was started again while {} still ran",
+                view.trace.container_name(*former)
+            );
             let mut finding = view.finding(Kind::DuplicateContainer, Some(story.pod), &evidence, text);
             finding.instance = Some(format!("container {name}"));
             finding.at = *at;
@@ -100,7 +106,10 @@ fn graces(view: &View<'_>, story: &Story<'_>, report: &mut Report) {
             report.findings.push(finding);
         }
         // The deadline is the earliest that any request asked for (S15).
-        let asked = life.stops.iter().filter(|(_, g, i)| g.is_some_and(|g| g >= 0) && view.entry(*i).verb != Verb::GraceOverridden);
+        let asked = life
+            .stops
+            .iter()
+            .filter(|(_, g, i)| g.is_some_and(|g| g >= 0) && view.entry(*i).verb != Verb::GraceOverridden);
         let deadline = asked
             .filter_map(|(at, g, i)| Some((at.plus((*g)?.clamp(LEAST_GRACE, 1 << 30) * SECOND), *at, *g, *i)))
             .min_by_key(|(deadline, ..)| *deadline);
@@ -118,7 +127,10 @@ fn graces(view: &View<'_>, story: &Story<'_>, report: &mut Report) {
         }
         let finished = view.trace.container(c).finished_at;
         let own = finished.filter(|f| f.since(deadline) <= 0).map(|f| {
-            format!(", although it had ended {} after the request: the runtime or node was slow", spoken(f.since(at).max(0)))
+            format!(
+                ", although it had ended {} after the request: the runtime or node was slow",
+                spoken(f.since(at).max(0))
+            )
         });
         let text = format!(
             "{name} was given {}s and took {}{}",
@@ -141,8 +153,7 @@ fn exits(view: &View<'_>, story: &Story<'_>, report: &mut Report) {
         let name = view.trace.container_name(c);
         let told = view.of_container(c).iter().copied().find(|i| {
             let e = view.entry(*i);
-            e.verb == Verb::ContainerExited
-                && matches!(e.witness, Witness::Runtime | Witness::RuntimeEvents)
+            e.verb == Verb::ContainerExited && matches!(e.witness, Witness::Runtime | Witness::RuntimeEvents)
         });
         if let Some(told) = told {
             let at = view.entry(told).at;
@@ -151,12 +162,21 @@ fn exits(view: &View<'_>, story: &Story<'_>, report: &mut Report) {
                 let about = e.container == Some(c)
                     && matches!(
                         e.verb,
-                        Verb::ContainerDead | Verb::ContainerExited | Verb::ContainerGone | Verb::StopReturned | Verb::RemovalNoted
+                        Verb::ContainerDead
+                            | Verb::ContainerExited
+                            | Verb::ContainerGone
+                            | Verb::StopReturned
+                            | Verb::RemovalNoted
                     );
                 let all = matches!(e.verb, Verb::ContainersStopped | Verb::PostTermination) && e.at >= at;
                 e.witness == Witness::Kubelet && (about || all)
             }) || reported(view, story, c);
-            if !noticed && view.sees_pleg() && view.end.since(at) > NOTICES && view.covered(at, at.plus(NOTICES)) && life.started.is_some() {
+            if !noticed
+                && view.sees_pleg()
+                && view.end.since(at) > NOTICES
+                && view.covered(at, at.plus(NOTICES))
+                && life.started.is_some()
+            {
                 let text = format!("{name} ended by the runtime's word, and the kubelet's log never says so");
                 let mut finding = view.finding(Kind::ExitLost, Some(story.pod), &[told], text);
                 finding.instance = Some(name);
@@ -169,7 +189,8 @@ fn exits(view: &View<'_>, story: &Story<'_>, report: &mut Report) {
             let at = view.entry(removed).at;
             if view.entry(start).at < at && nothing_told_its_end(view, story, c, at) {
                 let text = format!("the pod was released, and nothing shows that {name} had ended");
-                let mut finding = view.finding(Kind::ReleasedWhileRunning, Some(story.pod), &[start, removed], text);
+                let mut finding =
+                    view.finding(Kind::ReleasedWhileRunning, Some(story.pod), &[start, removed], text);
                 finding.instance = Some(name);
                 finding.confidence = Confidence::Absent;
                 report.findings.push(finding);

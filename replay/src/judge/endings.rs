@@ -24,7 +24,12 @@ pub fn judge(view: &View<'_>, story: &Story<'_>, report: &mut Report) {
     }
     let denied: Vec<usize> = story.all(view, &[Verb::AdmissionDenied]).collect();
     if let Some(i) = denied.first() {
-        note(report, "admission-denied", format!("{} was refused by the node", view.trace.pod_name(story.pod)), &[*i]);
+        note(
+            report,
+            "admission-denied",
+            format!("{} was refused by the node", view.trace.pod_name(story.pod)),
+            &[*i],
+        );
     }
 }
 
@@ -66,7 +71,16 @@ const HOLDING_GONE: [Verb; 5] =
 fn stuck(view: &View<'_>, story: &Story<'_>, report: &mut Report) {
     const PATIENCE: i64 = 60 * SECOND;
     let Some(begin) = story.first(view, &ENDING) else { return };
-    let done = story.last(view, &[Verb::PodReleased, Verb::TerminationFinished, Verb::PodDeleted, Verb::PathsCleaned, Verb::WorkerStopped]);
+    let done = story.last(
+        view,
+        &[
+            Verb::PodReleased,
+            Verb::TerminationFinished,
+            Verb::PodDeleted,
+            Verb::PathsCleaned,
+            Verb::WorkerStopped,
+        ],
+    );
     let gone = story.last(view, &[Verb::PodRemoved]);
     let asked = view.entry(begin).at;
     let over = asked.plus(grace(view, story) * SECOND + PATIENCE);
@@ -143,6 +157,9 @@ fn late(view: &View<'_>, story: &Story<'_>, report: &mut Report) {
     if asked.is_none() && story.first(view, &[Verb::BackedOff]).is_some() {
         return;
     }
-    let text = format!("all containers were seen dead, the terminal phase was told {} later", spoken(at.since(from)));
+    let text = format!(
+        "all containers were seen dead, the terminal phase was told {} later",
+        spoken(at.since(from))
+    );
     report.findings.push(view.finding(Kind::TerminalStatusLate, Some(story.pod), &[proof, told], text));
 }

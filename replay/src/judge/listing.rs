@@ -24,15 +24,26 @@ pub fn judge(view: &View<'_>, report: &mut Report) {
                     dead.entry(pod).or_default().push(i);
                 }
                 if let Some(gone) = gone {
-                    let text = format!("{} is still listed though the pod is gone", entry.container.map(|c| view.trace.container_name(c)).unwrap_or_default());
+                    let text = format!(
+                        "{} is still listed though the pod is gone",
+                        entry.container.map(|c| view.trace.container_name(c)).unwrap_or_default()
+                    );
                     report.findings.push(view.finding(Kind::SandboxLeak, Some(pod), &[gone, i], text));
                 }
             }
             Verb::ContainerRunning => {
                 let unknown = gone.or_else(|| not_in_api(view, pod));
                 if let Some(proof) = unknown {
-                    let text = format!("{} runs though its pod is gone", entry.container.map(|c| view.trace.container_name(c)).unwrap_or_default());
-                    report.findings.push(view.finding(Kind::UnknownPodContainer, Some(pod), &[proof, i], text));
+                    let text = format!(
+                        "{} runs though its pod is gone",
+                        entry.container.map(|c| view.trace.container_name(c)).unwrap_or_default()
+                    );
+                    report.findings.push(view.finding(
+                        Kind::UnknownPodContainer,
+                        Some(pod),
+                        &[proof, i],
+                        text,
+                    ));
                 }
             }
             _ => {}
@@ -40,7 +51,9 @@ pub fn judge(view: &View<'_>, report: &mut Report) {
     }
     for (pod, sandboxes) in dead {
         // One dead sandbox is kept for its pod; more wait for a collection that doesn't come.
-        if sandboxes.len() >= 2 && !report.findings.iter().any(|f| f.kind == Kind::SandboxLeak && f.pod == Some(pod)) {
+        if sandboxes.len() >= 2
+            && !report.findings.iter().any(|f| f.kind == Kind::SandboxLeak && f.pod == Some(pod))
+        {
             let text = format!("{} dead sandboxes of one pod are listed", sandboxes.len());
             let mut finding = view.finding(Kind::SandboxLeak, Some(pod), &sandboxes, text);
             finding.count = sandboxes.len() as u64;
@@ -55,7 +68,8 @@ pub fn judge(view: &View<'_>, report: &mut Report) {
 
 fn gone(view: &View<'_>, story: &Story<'_>) -> Option<usize> {
     let gone = story.last(view, &[Verb::PodRemoved, Verb::PodReleased, Verb::PodDeleted])?;
-    let again = story.all(view, &[Verb::PodAdded, Verb::PodApplied]).any(|i| view.entry(i).at > view.entry(gone).at);
+    let again =
+        story.all(view, &[Verb::PodAdded, Verb::PodApplied]).any(|i| view.entry(i).at > view.entry(gone).at);
     (!again).then_some(gone)
 }
 

@@ -39,7 +39,8 @@ pub fn judge(trace: &Trace) -> Report {
 
 /// Orders findings; what a more exact finding explains is told once.
 fn settle(report: &mut Report) {
-    let explained = |a: &Finding, by: Kind, all: &[Finding]| all.iter().any(|f| f.kind == by && f.pod == a.pod);
+    let explained =
+        |a: &Finding, by: Kind, all: &[Finding]| all.iter().any(|f| f.kind == by && f.pod == a.pod);
     let all = report.findings.clone();
     report.findings.retain(|f| match f.kind {
         // A volume that a restart could not rebuild fails to unmount because of that.

@@ -27,7 +27,8 @@ fn kubelet(view: &View<'_>, report: &mut Report) {
     let corrupt = with_verb(view, Verb::CheckpointUnreadable);
     if let Some(first) = corrupt.first() {
         let error = view.entry(*first).payload.text().map(|t| crate::trace::one_line(t)).unwrap_or_default();
-        let mut finding = view.finding(Kind::CheckpointCorrupt, None, &corrupt[..corrupt.len().min(4)], error);
+        let mut finding =
+            view.finding(Kind::CheckpointCorrupt, None, &corrupt[..corrupt.len().min(4)], error);
         finding.count = corrupt.len() as u64;
         report.findings.push(finding);
     }
@@ -96,12 +97,17 @@ fn stops(view: &View<'_>, report: &mut Report) {
             (Verb::RuntimeStop, Payload::Grace(seconds)) => seconds.clamp(&0, &(1 << 30)) * SECOND + SLACK,
             (Verb::StopFailed | Verb::SandboxStopFailed, payload) if timed_out(payload) => {
                 if told.insert(entry.container) {
-                    let same = |k: &usize| view.entry(*k).verb == entry.verb && timed_out(&view.entry(*k).payload);
+                    let same =
+                        |k: &usize| view.entry(*k).verb == entry.verb && timed_out(&view.entry(*k).payload);
                     let again: Vec<usize> = match entry.container {
                         Some(c) => view.of_container(c).iter().copied().filter(same).collect(),
-                        None => (i..view.trace.entries.len()).filter(|k| view.entry(*k).container.is_none() && same(k)).collect(),
+                        None => (i..view.trace.entries.len())
+                            .filter(|k| view.entry(*k).container.is_none() && same(k))
+                            .collect(),
                     };
-                    let what = entry.container.map_or_else(|| "a container".to_owned(), |c| view.trace.container_name(c));
+                    let what = entry
+                        .container
+                        .map_or_else(|| "a container".to_owned(), |c| view.trace.container_name(c));
                     let text = format!("the stop of {what} timed out {} times", again.len());
                     let evidence = [i, again.last().copied().unwrap_or(i)];
                     let mut finding = view.finding(Kind::RuntimeStopStalled, entry.pod, &evidence, text);
@@ -118,18 +124,18 @@ fn stops(view: &View<'_>, report: &mut Report) {
         let answered = own.iter().filter(|k| **k > i).any(|k| {
             let e = view.entry(*k);
             matches!(
-                    e.verb,
-                    Verb::SandboxStopped
-                        | Verb::SandboxDead
-                        | Verb::SandboxExited
-                        | Verb::SandboxRemoved
-                        | Verb::SandboxStopFailed
-                        | Verb::StopReturned
-                        | Verb::StopFailed
-                        | Verb::ContainerExited
-                        | Verb::ContainerDead
-                        | Verb::ContainerRemoved
-                )
+                e.verb,
+                Verb::SandboxStopped
+                    | Verb::SandboxDead
+                    | Verb::SandboxExited
+                    | Verb::SandboxRemoved
+                    | Verb::SandboxStopFailed
+                    | Verb::StopReturned
+                    | Verb::StopFailed
+                    | Verb::ContainerExited
+                    | Verb::ContainerDead
+                    | Verb::ContainerRemoved
+            )
         });
         // Both sides of the timeout count: the next word after it is what shows the silence.
         if answered || end.since(entry.at) < wait - SECOND || !told.insert(entry.container) {
@@ -137,7 +143,10 @@ fn stops(view: &View<'_>, report: &mut Report) {
         }
         let next = (i + 1..view.trace.entries.len()).find(|k| view.entry(*k).at.since(entry.at) > wait / 2);
         let what = entry.container.map_or_else(|| "a sandbox".to_owned(), |c| view.trace.container_name(c));
-        let text = format!("the stop of {what} has no answer in the {} that the runtime's log goes on", spoken(end.since(entry.at)));
+        let text = format!(
+            "the stop of {what} has no answer in the {} that the runtime's log goes on",
+            spoken(end.since(entry.at))
+        );
         let mut evidence = vec![i];
         evidence.extend(next);
         let mut finding = view.finding(Kind::RuntimeStopStalled, entry.pod, &evidence, text);
@@ -148,7 +157,9 @@ fn stops(view: &View<'_>, report: &mut Report) {
 
 fn timed_out(payload: &Payload) -> bool {
     payload.text().is_some_and(|t| {
-        ["DeadlineExceeded", "deadline exceeded", "operation timeout", "timed out"].iter().any(|w| t.contains(w))
+        ["DeadlineExceeded", "deadline exceeded", "operation timeout", "timed out"]
+            .iter()
+            .any(|w| t.contains(w))
     })
 }
 
@@ -164,7 +175,8 @@ fn sandboxes(view: &View<'_>, report: &mut Report) {
         let pods: BTreeSet<_> = changed[from..=to].iter().filter_map(|i| view.entry(*i).pod).collect();
         if pods.len() >= MANY {
             let text = format!("the sandboxes of {} pods were found changed within a minute", pods.len());
-            let mut finding = view.finding(Kind::SandboxChangedBurst, None, &[changed[from], changed[to]], text);
+            let mut finding =
+                view.finding(Kind::SandboxChangedBurst, None, &[changed[from], changed[to]], text);
             finding.count = pods.len() as u64;
             report.findings.push(finding);
             return;
@@ -190,7 +202,11 @@ fn nameless_orphans(view: &View<'_>, report: &mut Report) {
     for (volume, list) in by_volume {
         let name = volume.map_or_else(|| "a volume".to_owned(), |v| view.trace.volume_name(v));
         let at: Moment = view.entry(list[list.len() - 1]).at;
-        let text = format!("{name} of an unknown pod failed to unmount {} times up to {}", list.len(), super::rfc3339(at));
+        let text = format!(
+            "{name} of an unknown pod failed to unmount {} times up to {}",
+            list.len(),
+            super::rfc3339(at)
+        );
         let mut finding = view.finding(Kind::UnmountFailed, None, &[list[0], list[list.len() - 1]], text);
         finding.instance = Some(name);
         report.findings.push(finding);

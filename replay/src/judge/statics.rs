@@ -56,7 +56,13 @@ fn blocked(view: &View<'_>, story: &Story<'_>, pods: &[PodIx], report: &mut Repo
         .filter(|p| **p != story.pod)
         .flat_map(|p| {
             let other = view.story(*p);
-            let held = [Verb::WorkerNotDone, Verb::VolumesTimedOut, Verb::SyncFailed, Verb::StopFailed, Verb::SandboxStopFailed];
+            let held = [
+                Verb::WorkerNotDone,
+                Verb::VolumesTimedOut,
+                Verb::SyncFailed,
+                Verb::StopFailed,
+                Verb::SandboxStopFailed,
+            ];
             other.all(view, &held).filter(|i| view.entry(*i).at > at).collect::<Vec<_>>()
         })
         .collect();
@@ -80,11 +86,15 @@ fn blocked(view: &View<'_>, story: &Story<'_>, pods: &[PodIx], report: &mut Repo
 fn same_uid(view: &View<'_>, story: &Story<'_>, report: &mut Report) {
     let Some(asked) = story.last(view, &[Verb::RestartSameUid]) else { return };
     let at = view.entry(asked).at;
-    let started = after(view, story, &[Verb::ContainerStarted, Verb::ContainerRunning, Verb::SandboxCreated], at);
+    let started =
+        after(view, story, &[Verb::ContainerStarted, Verb::ContainerRunning, Verb::SandboxCreated], at);
     if started.is_some() || view.end.since(at) < PATIENCE {
         return;
     }
-    let text = format!("the pod came back with its old UID and was not started in the {} since", spoken(view.end.since(at)));
+    let text = format!(
+        "the pod came back with its old UID and was not started in the {} since",
+        spoken(view.end.since(at))
+    );
     let mut finding = view.finding(Kind::UidReuseNotRestarted, Some(story.pod), &[asked], text);
     finding.confidence = Confidence::Absent;
     report.findings.push(finding);
@@ -94,18 +104,32 @@ fn same_uid(view: &View<'_>, story: &Story<'_>, report: &mut Report) {
 fn ignored(view: &View<'_>, story: &Story<'_>, report: &mut Report) {
     let from_file = |i: &usize| view.entry(*i).payload.text().is_some_and(|t| &**t == "file");
     let Some(removed) = story.all(view, &[Verb::PodRemoved]).find(from_file) else { return };
-    let added = story.all(view, &[Verb::PodAdded]).filter(from_file).find(|i| view.entry(*i).at > view.entry(removed).at);
+    let added = story
+        .all(view, &[Verb::PodAdded])
+        .filter(from_file)
+        .find(|i| view.entry(*i).at > view.entry(removed).at);
     let Some(added) = added else { return };
     let at = view.entry(added).at;
     let trouble = [Verb::SyncFailed, Verb::StopFailed, Verb::SandboxStopFailed, Verb::WorkerNotDone];
     let trouble = story.all(view, &trouble).find(|i| view.entry(*i).at >= view.entry(removed).at);
-    let runs = after(view, story, &[Verb::ContainerStarted, Verb::ContainerRunning, Verb::SandboxCreated, Verb::SyncEntered], at);
-    if runs.is_some() || view.end.since(at) < PATIENCE || report.findings.iter().any(|f| f.pod == Some(story.pod) && f.kind == Kind::UidReuseNotRestarted) {
+    let runs = after(
+        view,
+        story,
+        &[Verb::ContainerStarted, Verb::ContainerRunning, Verb::SandboxCreated, Verb::SyncEntered],
+        at,
+    );
+    if runs.is_some()
+        || view.end.since(at) < PATIENCE
+        || report.findings.iter().any(|f| f.pod == Some(story.pod) && f.kind == Kind::UidReuseNotRestarted)
+    {
         return;
     }
     let Some(trouble) = trouble else { return };
-    let text = "the static pod's manifest came again after an end that went wrong, and nothing was started for it".to_owned();
-    let mut finding = view.finding(Kind::StaticReplacementBlocked, Some(story.pod), &[removed, trouble, added], text);
+    let text =
+        "the static pod's manifest came again after an end that went wrong, and nothing was started for it"
+            .to_owned();
+    let mut finding =
+        view.finding(Kind::StaticReplacementBlocked, Some(story.pod), &[removed, trouble, added], text);
     finding.confidence = Confidence::Absent;
     report.findings.push(finding);
 }
@@ -113,19 +137,29 @@ fn ignored(view: &View<'_>, story: &Story<'_>, report: &mut Report) {
 /// Containers of two UIDs of one static name alive at once.
 fn together(view: &View<'_>, name: &str, pods: &[PodIx], report: &mut Report) {
     let mut spans: Vec<(Moment, usize, PodIx, &str, crate::trace::ContainerIx)> = Vec::new();
-    for pod in pods.iter().filter(|p| view.trace.pod(**p).is_static && view.trace.pod(**p).uid.as_deref().is_some_and(|u| u.len() == 32)) {
+    for pod in pods.iter().filter(|p| {
+        view.trace.pod(**p).is_static && view.trace.pod(**p).uid.as_deref().is_some_and(|u| u.len() == 32)
+    }) {
         for c in view.containers(*pod) {
-            if let (Some((at, i)), Some(of)) = (view.life(c).started, view.trace.container(c).name.as_deref()) {
+            if let (Some((at, i)), Some(of)) = (view.life(c).started, view.trace.container(c).name.as_deref())
+            {
                 spans.push((at, i, *pod, of, c));
             }
         }
     }
     spans.sort();
     for (k, (_, first, pod, of, c)) in spans.iter().enumerate() {
-        let second = spans[k + 1..].iter().find(|(at, _, p, o, _)| p != pod && o == of && view.life(*c).ran_at(*at) == Some(true));
+        let second = spans[k + 1..]
+            .iter()
+            .find(|(at, _, p, o, _)| p != pod && o == of && view.life(*c).ran_at(*at) == Some(true));
         if let Some((_, second, other, ..)) = second {
             let text = format!("two lives of static pod {name} ran container {of} at once");
-            report.findings.push(view.finding(Kind::DuplicateContainer, Some(*other), &[*first, *second], text));
+            report.findings.push(view.finding(
+                Kind::DuplicateContainer,
+                Some(*other),
+                &[*first, *second],
+                text,
+            ));
             return;
         }
     }
@@ -138,17 +172,31 @@ fn mirror_blocked(view: &View<'_>, pods: &[PodIx], report: &mut Report) {
         let story = view.story(*pod);
         let unreachable = |i: &usize| {
             view.entry(*i).payload.text().is_some_and(|t| {
-                ["connection refused", "deadline exceeded", "timed out", "timeout", "unavailable"].iter().any(|w| t.contains(w))
+                ["connection refused", "deadline exceeded", "timed out", "timeout", "unavailable"]
+                    .iter()
+                    .any(|w| t.contains(w))
             })
         };
         let Some(failed) = story.all(view, &[Verb::MirrorPodFailed]).find(unreachable) else { continue };
         let at = view.entry(failed).at;
-        let ended = story.all(view, &[Verb::ContainerDead, Verb::StopReturned, Verb::PodRemoved]).find(|i| view.entry(*i).at <= at);
-        let start = pods.iter().find_map(|p| after(view, &view.story(*p), &[Verb::ContainerStarted, Verb::ContainerRunning, Verb::SandboxCreated], at));
+        let ended = story
+            .all(view, &[Verb::ContainerDead, Verb::StopReturned, Verb::PodRemoved])
+            .find(|i| view.entry(*i).at <= at);
+        let start = pods.iter().find_map(|p| {
+            after(
+                view,
+                &view.story(*p),
+                &[Verb::ContainerStarted, Verb::ContainerRunning, Verb::SandboxCreated],
+                at,
+            )
+        });
         let from = ended.map_or(at, |e| view.entry(e).at);
         let to = start.map_or(view.end, |s| view.entry(s).at);
         if to.since(from) >= LONG {
-            let text = format!("the mirror pod could not be deleted, and the restart waited {}", spoken(to.since(from)));
+            let text = format!(
+                "the mirror pod could not be deleted, and the restart waited {}",
+                spoken(to.since(from))
+            );
             let evidence: Vec<usize> = [ended, Some(failed), start].into_iter().flatten().collect();
             report.findings.push(view.finding(Kind::RestartDelayed, Some(*pod), &evidence, text));
             return;

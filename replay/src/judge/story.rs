@@ -154,13 +154,36 @@ impl<'a> View<'a> {
     }
 
     /// A finding of a pod by entries.
-    pub fn finding(&self, kind: Kind, pod: Option<PodIx>, evidence: &[usize], explanation: String) -> Finding {
+    pub fn finding(
+        &self,
+        kind: Kind,
+        pod: Option<PodIx>,
+        evidence: &[usize],
+        explanation: String,
+    ) -> Finding {
         let mut evidence = evidence.to_vec();
         evidence.sort_unstable();
         evidence.dedup();
-        let confidence = evidence.iter().map(|i| self.entry(*i).confidence).min().unwrap_or(Confidence::Derived);
-        let at = evidence.iter().map(|i| self.entry(*i)).filter(|e| !e.untimed).map(|e| e.at).max().unwrap_or(self.end);
-        Finding { kind, pod, instance: None, at, explanation, evidence, confidence, resolved: false, count: 1 }
+        let confidence =
+            evidence.iter().map(|i| self.entry(*i).confidence).min().unwrap_or(Confidence::Derived);
+        let at = evidence
+            .iter()
+            .map(|i| self.entry(*i))
+            .filter(|e| !e.untimed)
+            .map(|e| e.at)
+            .max()
+            .unwrap_or(self.end);
+        Finding {
+            kind,
+            pod,
+            instance: None,
+            at,
+            explanation,
+            evidence,
+            confidence,
+            resolved: false,
+            count: 1,
+        }
     }
 }
 
@@ -248,7 +271,11 @@ impl Story<'_> {
         self.entries.iter().rev().copied().find(|i| verbs.contains(&view.entry(*i).verb))
     }
     /// All entries with one of these verbs.
-    pub fn all<'s>(&'s self, view: &'s View<'_>, verbs: &'s [Verb]) -> impl DoubleEndedIterator<Item = usize> + 's {
+    pub fn all<'s>(
+        &'s self,
+        view: &'s View<'_>,
+        verbs: &'s [Verb],
+    ) -> impl DoubleEndedIterator<Item = usize> + 's {
         self.entries.iter().copied().filter(move |i| verbs.contains(&view.entry(*i).verb))
     }
 }

@@ -30,14 +30,20 @@ fn of_volume<'s>(
     verb: Verb,
     volume: Option<VolumeIx>,
 ) -> impl DoubleEndedIterator<Item = usize> + 's {
-    story.entries.iter().copied().filter(move |i| view.entry(*i).verb == verb && view.entry(*i).volume == volume)
+    story
+        .entries
+        .iter()
+        .copied()
+        .filter(move |i| view.entry(*i).verb == verb && view.entry(*i).volume == volume)
 }
 
 /// Back-off errors of unmounts. One that later succeeds is worth a note (node-logs §5).
 fn failed(view: &View<'_>, story: &Story<'_>, report: &mut Report) {
     for volume in volumes_with(view, story, Verb::UnmountFailed) {
         let failures: Vec<usize> = of_volume(view, story, Verb::UnmountFailed, volume).collect();
-        let (Some(first), Some(last)) = (failures.first().copied(), failures.last().copied()) else { continue };
+        let (Some(first), Some(last)) = (failures.first().copied(), failures.last().copied()) else {
+            continue;
+        };
         let name = volume.map_or_else(|| "a volume".to_owned(), |v| view.trace.volume_name(v));
         let gone = |i: &usize| {
             let e = view.entry(*i);
@@ -51,7 +57,11 @@ fn failed(view: &View<'_>, story: &Story<'_>, report: &mut Report) {
         let resolved = story.entries.iter().copied().find(|i| gone(i));
         let lasted = view.entry(last).at.since(view.entry(first).at);
         let error = view.entry(last).payload.text().map(|t| crate::trace::one_line(t)).unwrap_or_default();
-        let text = format!("{name} failed to unmount {} times over {}; last: {error}", failures.len(), spoken(lasted));
+        let text = format!(
+            "{name} failed to unmount {} times over {}; last: {error}",
+            failures.len(),
+            spoken(lasted)
+        );
         let mut evidence = vec![first, last];
         evidence.extend(resolved);
         if resolved.is_some() && lasted < 60 * SECOND {
@@ -69,8 +79,11 @@ fn failed(view: &View<'_>, story: &Story<'_>, report: &mut Report) {
 
 /// The same failure again and again without a back-off: no operation was queued that could have one.
 fn flood(view: &View<'_>, story: &Story<'_>, failures: &[usize], name: &str, report: &mut Report) {
-    let unqueued: Vec<usize> =
-        failures.iter().copied().filter(|i| !matches!(view.entry(*i).payload, Payload::Retry { .. })).collect();
+    let unqueued: Vec<usize> = failures
+        .iter()
+        .copied()
+        .filter(|i| !matches!(view.entry(*i).payload, Payload::Retry { .. }))
+        .collect();
     let (Some(first), Some(last)) = (unqueued.first().copied(), unqueued.last().copied()) else { return };
     let span = view.entry(last).at.since(view.entry(first).at);
     let n = unqueued.len() as i64;
@@ -102,16 +115,19 @@ fn reconstruction(view: &View<'_>, story: &Story<'_>, report: &mut Report) {
         if later(Verb::Unmounted).is_some() {
             continue;
         }
-        let removed = story.all(view, &[Verb::PodRemoved, Verb::PodReleased]).find(|i| view.entry(*i).at > at);
+        let removed =
+            story.all(view, &[Verb::PodRemoved, Verb::PodReleased]).find(|i| view.entry(*i).at > at);
         let attempt = of_volume(view, story, Verb::UnmountFailed, volume).rfind(|i| view.entry(*i).at >= at);
         let (text, mut evidence) = match (removed, attempt) {
             (Some(gone), attempt) => {
-                let text = format!("the pod left its source while {name} was still mounted, and nothing tracks it");
+                let text =
+                    format!("the pod left its source while {name} was still mounted, and nothing tracks it");
                 (text, [Some(failure), attempt, Some(gone)].into_iter().flatten().collect::<Vec<_>>())
             }
-            (None, Some(tried)) if view.end.since(view.entry(tried).at) > 5 * SECOND => {
-                (format!("{name} was to be cleaned up once, which failed, and is not tried again"), vec![failure, tried])
-            }
+            (None, Some(tried)) if view.end.since(view.entry(tried).at) > 5 * SECOND => (
+                format!("{name} was to be cleaned up once, which failed, and is not tried again"),
+                vec![failure, tried],
+            ),
             (None, _) => continue,
         };
         evidence.sort_unstable();
@@ -120,7 +136,9 @@ fn reconstruction(view: &View<'_>, story: &Story<'_>, report: &mut Report) {
         finding.confidence = finding.confidence.min(Confidence::Absent);
         report.findings.push(finding);
         if let Some(tried) = attempt {
-            let text = format!("the only unmount of {name} was the restart's own cleanup, not after its containers had ended");
+            let text = format!(
+                "the only unmount of {name} was the restart's own cleanup, not after its containers had ended"
+            );
             note(report, "unmount-before-container-stop", text, &[tried]);
         }
     }
@@ -131,7 +149,8 @@ fn artifacts(view: &View<'_>, story: &Story<'_>, report: &mut Report) {
     let found: Vec<usize> = story.entries.iter().copied().filter(|i| view.entry(*i).artifact).collect();
     let (Some(first), Some(last)) = (found.first().copied(), found.last().copied()) else { return };
     let name = view.entry(first).volume.map(|v| view.trace.volume_name(v)).unwrap_or_default();
-    let text = format!("a renamed directory of {name} (wrapped_*.deleting~*) was taken for a volume of its own");
+    let text =
+        format!("a renamed directory of {name} (wrapped_*.deleting~*) was taken for a volume of its own");
     let mut finding = view.finding(Kind::ReconstructionArtifact, Some(story.pod), &[first, last], text);
     finding.instance = Some(name);
     finding.count = found.len() as u64;
@@ -148,7 +167,8 @@ fn orphan_dirs(view: &View<'_>, story: &Story<'_>, report: &mut Report) {
     });
     let most = hidden.max().unwrap_or(1);
     let lasted = view.entry(last).at.since(view.entry(first).at);
-    let cleaned = story.all(view, &[Verb::OrphanDirCleaned]).find(|i| view.entry(*i).at > view.entry(last).at);
+    let cleaned =
+        story.all(view, &[Verb::OrphanDirCleaned]).find(|i| view.entry(*i).at > view.entry(last).at);
     let text = format!(
         "the pod's directory can't be removed for {}, {} times in view; up to {most} orphans are behind one message",
         spoken(lasted),
@@ -194,11 +214,22 @@ fn mismatch(view: &View<'_>, story: &Story<'_>, report: &mut Report) {
     // A driver that has nothing to unpublish, and a kubelet that then finds the mount.
     for i in story.all(view, &[Verb::DriverNothingToDo]) {
         let trouble = story
-            .all(view, &[Verb::UnmountFailed, Verb::VolumesLeft, Verb::OrphanVolumesLeft, Verb::OrphanDirLeft, Verb::MountSeen])
+            .all(
+                view,
+                &[
+                    Verb::UnmountFailed,
+                    Verb::VolumesLeft,
+                    Verb::OrphanVolumesLeft,
+                    Verb::OrphanDirLeft,
+                    Verb::MountSeen,
+                ],
+            )
             .find(|t| view.entry(*t).at > view.entry(i).at || view.entry(*t).untimed);
         if let Some(trouble) = trouble {
             let name = view.entry(i).volume.map(|v| view.trace.volume_name(v)).unwrap_or_default();
-            let text = format!("the driver says that there is nothing to unpublish for {name}, but it is still mounted");
+            let text = format!(
+                "the driver says that there is nothing to unpublish for {name}, but it is still mounted"
+            );
             let mut finding = view.finding(Kind::DriverStateMismatch, Some(story.pod), &[i, trouble], text);
             finding.instance = Some(name);
             report.findings.push(finding);
@@ -213,14 +244,22 @@ fn waiting(view: &View<'_>, story: &Story<'_>, report: &mut Report) {
     let (Some(first), Some(last)) = (timeouts.first().copied(), timeouts.last().copied()) else { return };
     let at = view.entry(last).at;
     let came = story
-        .all(view, &[Verb::VolumesReady, Verb::ContainerStarted, Verb::ContainerRunning, Verb::SandboxCreated])
+        .all(
+            view,
+            &[Verb::VolumesReady, Verb::ContainerStarted, Verb::ContainerRunning, Verb::SandboxCreated],
+        )
         .find(|i| view.entry(*i).at > at);
     let names = match &view.entry(last).payload {
         Payload::Names(names) => names.join(" "),
         _ => "its volumes".to_owned(),
     };
     if let Some(came) = came {
-        note(report, "volume-wait", format!("the pod waited long for {names}; they came later"), &[first, last, came]);
+        note(
+            report,
+            "volume-wait",
+            format!("the pod waited long for {names}; they came later"),
+            &[first, last, came],
+        );
         return;
     }
     let text = format!("waits for {names} and timed out {} times", timeouts.len());
@@ -232,7 +271,11 @@ fn waiting(view: &View<'_>, story: &Story<'_>, report: &mut Report) {
 /// Mounts again and again, and stages what is staged already.
 fn loops(view: &View<'_>, story: &Story<'_>, report: &mut Report) {
     const OFTEN: usize = 4;
-    for volume in volumes_with(view, story, Verb::DeviceMounted).into_iter().chain(volumes_with(view, story, Verb::Mounted)) {
+    for volume in volumes_with(view, story, Verb::DeviceMounted).into_iter().chain(volumes_with(
+        view,
+        story,
+        Verb::Mounted,
+    )) {
         // Content of secrets and the like is refreshed by mounting again; a CSI volume or device is not.
         let csi = volume.is_some_and(|v| {
             let v = view.trace.volume(v);
@@ -245,13 +288,19 @@ fn loops(view: &View<'_>, story: &Story<'_>, report: &mut Report) {
             .copied()
             .filter(|i| {
                 let e = view.entry(*i);
-                e.volume == volume && e.witness == Witness::Kubelet && matches!(e.verb, Verb::DeviceMounted | Verb::Mounted)
+                e.volume == volume
+                    && e.witness == Witness::Kubelet
+                    && matches!(e.verb, Verb::DeviceMounted | Verb::Mounted)
             })
             .collect();
         let once = |verb: Verb| mounts.iter().filter(|i| view.entry(**i).verb == verb).count();
         let unmounted = story.all(view, &ends).any(|i| view.entry(i).volume == volume);
         let n = once(Verb::DeviceMounted).max(once(Verb::Mounted));
-        if csi && n >= OFTEN && !unmounted && !report.findings.iter().any(|f| f.kind == Kind::MountLoop && f.pod == Some(story.pod)) {
+        if csi
+            && n >= OFTEN
+            && !unmounted
+            && !report.findings.iter().any(|f| f.kind == Kind::MountLoop && f.pod == Some(story.pod))
+        {
             let name = volume.map(|v| view.trace.volume_name(v)).unwrap_or_default();
             let text = format!("{name} was mounted {n} times without an unmount between");
             let evidence = [mounts[0], mounts[mounts.len() - 1]];
@@ -270,7 +319,8 @@ fn loops(view: &View<'_>, story: &Story<'_>, report: &mut Report) {
     if let Some(i) = story.all(view, &[Verb::MountFailed]).find(restage)
         && restarted
     {
-        let text = "after a restart the device was to be staged on a path where it is mounted already".to_owned();
+        let text =
+            "after a restart the device was to be staged on a path where it is mounted already".to_owned();
         let finding = view.finding(Kind::RestageAfterRestart, Some(story.pod), &[i], text);
         report.findings.push(finding);
     }

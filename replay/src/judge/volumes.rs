@@ -35,7 +35,10 @@ fn unmounted_while_running(
         let life = view.life(c);
         let mounts = view.mounts(c, volume);
         let asked = life.stops.iter().find(|(when, ..)| *when <= at);
-        let (Some((_, start)), true) = (life.started.filter(|(s, _)| *s <= at).or(asked.map(|(t, _, i)| (*t, *i))), mounts != Some(false)) else {
+        let (Some((_, start)), true) = (
+            life.started.filter(|(s, _)| *s <= at).or(asked.map(|(t, _, i)| (*t, *i))),
+            mounts != Some(false),
+        ) else {
             continue;
         };
         let (confidence, mut evidence) = match life.ran_at(at) {
@@ -72,12 +75,19 @@ fn unmounted_while_running(
 }
 
 /// Absence counts only under coverage (node-logs §5): one run, no gap, PLEG in view, and time enough for it to tell.
-pub fn nothing_told_its_end(view: &View<'_>, story: &Story<'_>, c: ContainerIx, at: crate::stamp::Moment) -> bool {
+pub fn nothing_told_its_end(
+    view: &View<'_>,
+    story: &Story<'_>,
+    c: ContainerIx,
+    at: crate::stamp::Moment,
+) -> bool {
     let life = view.life(c);
     if view.trace.container(c).id.is_none() || life.end_entry().is_some() || life.ended.is_some() {
         return false;
     }
-    let Some((running, _)) = life.last_running.or(life.stops.last().map(|(t, ..)| (*t, 0))) else { return false };
+    let Some((running, _)) = life.last_running.or(life.stops.last().map(|(t, ..)| (*t, 0))) else {
+        return false;
+    };
     let all_stopped = story
         .all(view, &[Verb::ContainersStopped, Verb::PostTermination])
         .any(|i| view.entry(i).at >= running && view.entry(i).at <= at);
@@ -88,8 +98,7 @@ pub fn nothing_told_its_end(view: &View<'_>, story: &Story<'_>, c: ContainerIx, 
 fn starts(view: &View<'_>, story: &Story<'_>, report: &mut Report) {
     let mut told_before: Vec<VolumeIx> = Vec::new();
     let mut told_without = false;
-    let attempts =
-        [Verb::ContainerStarted, Verb::ContainerCreated, Verb::StartFailed, Verb::CreateFailed];
+    let attempts = [Verb::ContainerStarted, Verb::ContainerCreated, Verb::StartFailed, Verb::CreateFailed];
     for i in story.all(view, &attempts) {
         let entry = view.entry(i);
         if entry.coarse || entry.untimed {
@@ -115,16 +124,22 @@ fn starts(view: &View<'_>, story: &Story<'_>, report: &mut Report) {
                     "{} was torn down {} before {} {}",
                     view.trace.volume_name(volume),
                     spoken(ago),
-                    entry.container.map_or_else(|| "a container".to_owned(), |c| view.trace.container_name(c)),
+                    entry
+                        .container
+                        .map_or_else(|| "a container".to_owned(), |c| view.trace.container_name(c)),
                     if failed { "failed to start" } else { "was started" },
                 );
-                let mut finding = view.finding(Kind::UnmountedBeforeStart, Some(story.pod), &[unmount, i], text);
+                let mut finding =
+                    view.finding(Kind::UnmountedBeforeStart, Some(story.pod), &[unmount, i], text);
                 finding.instance = Some(view.trace.volume_name(volume));
                 report.findings.push(finding);
             }
             continue;
         }
-        if !failed && !told_without && let Some(begun) = not_mounted_yet(view, story, i) {
+        if !failed
+            && !told_without
+            && let Some(begun) = not_mounted_yet(view, story, i)
+        {
             told_without = true;
             let volume = view.entry(begun).volume.map(|v| view.trace.volume_name(v)).unwrap_or_default();
             let text = format!("a container was started while {volume} was still being mounted");
@@ -137,7 +152,12 @@ fn starts(view: &View<'_>, story: &Story<'_>, report: &mut Report) {
 }
 
 /// The teardown before a start of a volume that the container mounts, without a new mount between.
-fn torn_down_before(view: &View<'_>, story: &Story<'_>, start: usize, failed: bool) -> Option<(usize, VolumeIx)> {
+fn torn_down_before(
+    view: &View<'_>,
+    story: &Story<'_>,
+    start: usize,
+    failed: bool,
+) -> Option<(usize, VolumeIx)> {
     let entry = view.entry(start);
     // Copies of Events are printed a little after the fact.
     let margin = if failed || entry.witness != Witness::Kubelet { 0 } else { SECOND / 5 };
@@ -173,7 +193,8 @@ fn not_mounted_yet(view: &View<'_>, story: &Story<'_>, start: usize) -> Option<u
         let begun = view.entry(*b);
         let Some(volume) = begun.volume else { return false };
         let of = |verb: Verb| story.all(view, &[Verb::Mounted]).filter(move |m| view.entry(*m).verb == verb);
-        let mounted = of(Verb::Mounted).any(|m| view.entry(m).volume == Some(volume) && view.entry(m).at <= entry.at);
+        let mounted =
+            of(Verb::Mounted).any(|m| view.entry(m).volume == Some(volume) && view.entry(m).at <= entry.at);
         // A success that is told at all tells that its verbosity is on; a restart begins mounts anew.
         let told_later = of(Verb::Mounted).any(|m| view.entry(m).volume == Some(volume));
         begun.at < entry.at
@@ -181,6 +202,8 @@ fn not_mounted_yet(view: &View<'_>, story: &Story<'_>, start: usize) -> Option<u
             && told_later
             && view.mounts(container, volume) != Some(false)
             && view.covered(begun.at, entry.at)
-            && story.first(view, &[Verb::PodAdded, Verb::PodReceived]).is_some_and(|a| view.entry(a).at <= begun.at)
+            && story
+                .first(view, &[Verb::PodAdded, Verb::PodReceived])
+                .is_some_and(|a| view.entry(a).at <= begun.at)
     })
 }

@@ -213,7 +213,8 @@ mod tests {
         ] {
             assert!(Fields::read(body).expect("fields").is_cut(), "{}", String::from_utf8_lossy(body));
         }
-        let f = Fields::read(br#""operationExecutor.UnmountVolume started for volume \"a\" (Uni>"#).expect("f");
+        let f =
+            Fields::read(br#""operationExecutor.UnmountVolume started for volume \"a\" (Uni>"#).expect("f");
         assert!(f.cut && f.message.ends_with(b"(Uni"));
     }
 

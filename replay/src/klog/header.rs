@@ -51,7 +51,9 @@ pub fn find(line: &[u8]) -> Option<(usize, Header<'_>)> {
         for at in from..close {
             if matches!(line[at], b'I' | b'W' | b'E' | b'F' | b'0' | b'1')
                 && let Some(header) = read(&line[at..])
-                && (at == 0 || severity(&line[at..]).is_some_and(|(s, _)| s.is_some()) || line[at - 1] == b' ')
+                && (at == 0
+                    || severity(&line[at..]).is_some_and(|(s, _)| s.is_some())
+                    || line[at - 1] == b' ')
             {
                 return Some((at, header));
             }
@@ -122,7 +124,11 @@ mod tests {
             ("0905 15:42:13.080604 1 ???:1] x", None, 1, "???"),
         ] {
             let header = read(line.as_bytes()).expect(line);
-            assert_eq!((header.severity, header.pid, header.file), (severity, pid, file.as_bytes()), "{line}");
+            assert_eq!(
+                (header.severity, header.pid, header.file),
+                (severity, pid, file.as_bytes()),
+                "{line}"
+            );
             assert_eq!(&line[header.len..], "x");
         }
         assert!(read(b"I1119 21:50:46.467] Nov 19 21:45:44.316: INFO: x").is_none());

@@ -107,4 +107,3 @@ fn write(value: &Value, out: &mut Vec<u8>) {
 fn is_reference(map: &Map<String, Value>) -> bool {
     map.contains_key("name") && map.keys().all(|k| k == "name" || k == "namespace")
 }
-

@@ -7,7 +7,8 @@ use crate::scan::{self, is_uid, name};
 pub fn pod_ref(text: &[u8], cut: bool) -> PodHint {
     let text = scan::trim(text);
     if text.starts_with(b"{") {
-        let field = |key: &[u8]| scan::after(text, key).and_then(|t| scan::between(t, b"\"", b"\"")).map(name);
+        let field =
+            |key: &[u8]| scan::after(text, key).and_then(|t| scan::between(t, b"\"", b"\"")).map(name);
         return PodHint { uid: None, namespace: field(b"\"namespace\":"), name: field(b"\"name\":"), cut };
     }
     match scan::until(text, b'/') {
@@ -28,9 +29,7 @@ pub fn pod_text(text: &[u8]) -> PodHint {
     };
     // Neither a pod's nor a namespace's name holds an underscore.
     match scan::until(full, b'_') {
-        Some((pod, ns)) => {
-            PodHint { uid, namespace: Some(name(ns)), name: Some(name(pod)), cut: false }
-        }
+        Some((pod, ns)) => PodHint { uid, namespace: Some(name(ns)), name: Some(name(pod)), cut: false },
         None => PodHint { uid, namespace: None, name: (!full.is_empty()).then(|| name(full)), cut: false },
     }
 }
@@ -81,7 +80,13 @@ pub fn volume(spec: Option<&[u8]>, unique: Option<&[u8]>) -> VolumeHint {
         }
         None => (None, false),
     };
-    VolumeHint { name: spec, unique: unique.filter(|u| !u.is_empty()).map(name), plugin, path: None, artifact }
+    VolumeHint {
+        name: spec,
+        unique: unique.filter(|u| !u.is_empty()).map(name),
+        plugin,
+        path: None,
+        artifact,
+    }
 }
 
 #[cfg(test)]
@@ -99,7 +104,8 @@ mod tests {
 
     #[test]
     fn a_unique_name_tells_the_pod_only_for_kinds_of_one_pod() {
-        let (uid, spec) = unique_parts(b"kubernetes.io/secret/a8e23c0e-37ad-11e7-e993-1faa9d61d28b-tok-h73").expect("x");
+        let (uid, spec) =
+            unique_parts(b"kubernetes.io/secret/a8e23c0e-37ad-11e7-e993-1faa9d61d28b-tok-h73").expect("x");
         assert_eq!((uid.len(), spec), (36, &b"tok-h73"[..]));
         assert!(unique_parts(b"kubernetes.io/aws-ebs/aws://zz-test-1b/vol-ff7e").is_none());
     }

@@ -1,7 +1,9 @@
 //! What the pairs of structured messages carry (node-logs §2). One function per shape, not per release: keys were
 //! renamed over the years, so each is asked for by all its names.
 
-use super::{Fields, Record, Value, event as kube_event, field_path_container, pod_ref, runtime_id, shortened, volume};
+use super::{
+    Fields, Record, Value, event as kube_event, field_path_container, pod_ref, runtime_id, shortened, volume,
+};
 use crate::evidence::{Draft, Name, Payload, Sink};
 use crate::pod_json;
 use crate::scan::{self, is_runtime_id, is_uid, name, unescape};
@@ -62,7 +64,12 @@ pub fn plain(record: &Record<'_>, verb: Verb, sink: &mut Sink) {
     }
 }
 
-fn with(record: &Record<'_>, verb: Verb, sink: &mut Sink, fill: impl FnOnce(&mut Draft, &Fields<'_>, &mut Sink)) {
+fn with(
+    record: &Record<'_>,
+    verb: Verb,
+    sink: &mut Sink,
+    fill: impl FnOnce(&mut Draft, &Fields<'_>, &mut Sink),
+) {
     if let Some(fields) = Fields::read(record.body) {
         let mut draft = common(record, verb, &fields);
         fill(&mut draft, &fields, sink);
@@ -208,7 +215,8 @@ pub fn creating(record: &Record<'_>, sink: &mut Sink) {
     with(record, Verb::CreateStarted, sink, |draft, fields, _| {
         if let Some(container) = fields.any(&["container", "containerName"]) {
             let text = container.text();
-            let from_dump = scan::after(&text, b"Container{Name:").and_then(|t| scan::until(t, b',')).map(|(n, _)| n);
+            let from_dump =
+                scan::after(&text, b"Container{Name:").and_then(|t| scan::until(t, b',')).map(|(n, _)| n);
             draft.container.name = Some(name(from_dump.unwrap_or(&text)));
             draft.container.sandbox = Some(false);
         }
@@ -318,13 +326,19 @@ pub fn sync_failed(record: &Record<'_>, sink: &mut Sink) {
 
 /// The shapes inside the error of a failed sync (node-logs §2.2).
 pub fn push_sync_failure(mut draft: Draft, error: &[u8], sink: &mut Sink) {
-    let timed_out = ["timed out waiting for the condition", "timeout expired waiting for volumes", "context deadline exceeded"]
-        .iter()
-        .any(|w| scan::has(error, w.as_bytes()));
+    let timed_out = [
+        "timed out waiting for the condition",
+        "timeout expired waiting for volumes",
+        "context deadline exceeded",
+    ]
+    .iter()
+    .any(|w| scan::has(error, w.as_bytes()));
     let waiting = scan::between(error, b"unmounted volumes=[", b"]");
     if timed_out && let Some(list) = waiting {
         draft.verb = Verb::VolumesTimedOut;
-        draft.payload = Payload::Names(list.split(|b| matches!(b, b' ' | b',')).filter(|n| !n.is_empty()).map(name).collect());
+        draft.payload = Payload::Names(
+            list.split(|b| matches!(b, b' ' | b',')).filter(|n| !n.is_empty()).map(name).collect(),
+        );
         sink.push(draft);
         return;
     }
@@ -415,7 +429,8 @@ pub fn checkpoint_unreadable(record: &Record<'_>, sink: &mut Sink) {
 /// Message for Container of pod: why it is to be killed.
 pub fn container_message(record: &Record<'_>, sink: &mut Sink) {
     with(record, Verb::KillPlanned, sink, |draft, fields, _| {
-        let message = fields.any(&["containerMessage", "message"]).map(|m| m.text().into_owned()).unwrap_or_default();
+        let message =
+            fields.any(&["containerMessage", "message"]).map(|m| m.text().into_owned()).unwrap_or_default();
         if scan::has(&message, b"definition changed") {
             draft.verb = Verb::DefinitionChanged;
         }

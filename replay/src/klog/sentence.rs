@@ -136,7 +136,8 @@ pub fn details(text: &[u8]) -> Details {
     let inner = label("InnerVolumeSpecName \"");
 
     let cut = [subject, unique, spec, pod, uid].iter().flatten().any(|(_, cut)| *cut);
-    let whole = |part: Option<(&[u8], bool)>| part.filter(|(t, cut)| !cut && !t.is_empty()).map(|(t, _)| t.to_vec());
+    let whole =
+        |part: Option<(&[u8], bool)>| part.filter(|(t, cut)| !cut && !t.is_empty()).map(|(t, _)| t.to_vec());
 
     let subject = whole(subject);
     let looks_unique = |t: &Vec<u8>| t.contains(&b'/');
@@ -184,7 +185,8 @@ pub fn read_operation_failed(record: &Record<'_>, sink: &mut Sink) {
     });
     let error = error.unwrap_or(Cow::Borrowed(b""));
     let verb = failed_operation(&error, &key);
-    let pause = after(text, b"durationBeforeRetry ").and_then(|d| scan::before(d, b")")).and_then(go_duration_ms);
+    let pause =
+        after(text, b"durationBeforeRetry ").and_then(|d| scan::before(d, b")")).and_then(go_duration_ms);
 
     let what = details(&error);
     let (key_volume, key_pod) = key_parts(&key);
@@ -273,10 +275,18 @@ mod tests {
     fn sentences_of_three_eras_name_the_same_things() {
         let uid = "a5f5f6fa-b968-4d32-395c-641f95a3f7a8";
         for text in [
-            format!("MountVolume.SetUp succeeded for volume \"tok\" (UniqueName: \"kubernetes.io/secret/{uid}-tok\") pod \"web\" (UID: \"{uid}\") "),
-            format!("UnmountVolume.TearDown succeeded for volume \"kubernetes.io/secret/{uid}-tok\" (OuterVolumeSpecName: \"tok\") pod \"{uid}\" (UID: \"{uid}\"). InnerVolumeSpecName \"tok\". PluginName \"kubernetes.io/secret\", VolumeGidValue \"\""),
-            format!("UnmountVolume.TearDown succeeded for volume \"kubernetes.io/secret/{uid}-tok\" pod \"{uid}\" (UID: \"{uid}\"). InnerVolumeSpecName \"tok\". PluginName \"kubernetes.io/secret\", VolumeGIDValue \"\""),
-            format!("UnmountVolume operation started for volume \"kubernetes.io/secret/{uid}-tok\" (spec.Name: \"tok\") from pod \"{uid}\" (UID: \"{uid}\")."),
+            format!(
+                "MountVolume.SetUp succeeded for volume \"tok\" (UniqueName: \"kubernetes.io/secret/{uid}-tok\") pod \"web\" (UID: \"{uid}\") "
+            ),
+            format!(
+                "UnmountVolume.TearDown succeeded for volume \"kubernetes.io/secret/{uid}-tok\" (OuterVolumeSpecName: \"tok\") pod \"{uid}\" (UID: \"{uid}\"). InnerVolumeSpecName \"tok\". PluginName \"kubernetes.io/secret\", VolumeGidValue \"\""
+            ),
+            format!(
+                "UnmountVolume.TearDown succeeded for volume \"kubernetes.io/secret/{uid}-tok\" pod \"{uid}\" (UID: \"{uid}\"). InnerVolumeSpecName \"tok\". PluginName \"kubernetes.io/secret\", VolumeGIDValue \"\""
+            ),
+            format!(
+                "UnmountVolume operation started for volume \"kubernetes.io/secret/{uid}-tok\" (spec.Name: \"tok\") from pod \"{uid}\" (UID: \"{uid}\")."
+            ),
         ] {
             let d = details(text.as_bytes());
             assert_eq!(d.volume.name.as_deref(), Some("tok"), "{text}");

@@ -37,9 +37,11 @@ fn cut_message(inner: &[u8]) -> Option<Reader> {
 
 fn source_and_sync(message: &[u8]) -> Option<Reader> {
     Some(match message {
-        b"SyncLoop ADD" | b"SyncLoop UPDATE" | b"SyncLoop REMOVE" | b"SyncLoop DELETE" | b"SyncLoop RECONCILE" => {
-            Own(readers::source)
-        }
+        b"SyncLoop ADD"
+        | b"SyncLoop UPDATE"
+        | b"SyncLoop REMOVE"
+        | b"SyncLoop DELETE"
+        | b"SyncLoop RECONCILE" => Own(readers::source),
         b"SyncLoop (PLEG): event for pod"
         | b"SyncLoop (PLEG): pod does not exist, ignore irrelevant event"
         | b"SyncLoop (PLEG): ignore irrelevant event" => Own(readers::pleg),
@@ -47,8 +49,12 @@ fn source_and_sync(message: &[u8]) -> Option<Reader> {
         b"Stopping PodSandbox for pod, will start new one" => Plain(Verb::SandboxNeeded),
         b"Sync exited with context cancellation error" => Plain(Verb::SyncCancelled),
         b"Skipping pod synchronization" => Plain(Verb::LoopBlocked),
-        b"Starting kubelet main sync loop" | b"Starting Kubelet Volume Manager" => Plain(Verb::KubeletStarted),
-        b"Starting eviction manager" | b"Starting to sync pod status with apiserver" => Plain(Verb::KubeletStarted),
+        b"Starting kubelet main sync loop" | b"Starting Kubelet Volume Manager" => {
+            Plain(Verb::KubeletStarted)
+        }
+        b"Starting eviction manager" | b"Starting to sync pod status with apiserver" => {
+            Plain(Verb::KubeletStarted)
+        }
         b"Shutdown manager detected new shutdown event" => Plain(Verb::NodeShutdown),
         b"Sandbox for pod has changed. Need to start a new one" => Plain(Verb::SandboxChanged),
         _ => return None,
@@ -175,15 +181,17 @@ fn other(message: &[u8]) -> Option<Reader> {
         b"Error syncing pod, skipping" => Own(readers::sync_failed),
         b"Unable to attach or mount volumes for pod; skipping pod"
         | b"Unable to mount volumes for pod; skipping pod" => Own(readers::sync_failed),
-        b"Error processing volume" | b"Failed to add volume to desiredStateOfWorld" => Own(readers::unresolved),
+        b"Error processing volume" | b"Failed to add volume to desiredStateOfWorld" => {
+            Own(readers::unresolved)
+        }
         b"Failed to run kubelet" => Plain(Verb::KubeletFailed),
         b"Failed to initialize allocation checkpoint manager" | b"Failed to start ContainerManager" => {
             Own(readers::checkpoint_unreadable)
         }
         b"Failed to admit pod to node" => Plain(Verb::AdmissionDenied),
-        b"Failed deleting a mirror pod" | b"Failed creating a mirror pod for" | b"Failed creating a mirror pod" => {
-            Plain(Verb::MirrorPodFailed)
-        }
+        b"Failed deleting a mirror pod"
+        | b"Failed creating a mirror pod for"
+        | b"Failed creating a mirror pod" => Plain(Verb::MirrorPodFailed),
         b"Initialized new in-memory state store"
         | b"Initialized new in-memory state store for pod resource allocation tracking"
         | b"Initialized new in-memory state store for pod resource information tracking" => {
@@ -197,7 +205,9 @@ fn other(message: &[u8]) -> Option<Reader> {
         b"Message for Container of pod" => Own(readers::container_message),
         b"Backing Off restarting container in pod" => Plain(Verb::BackedOff),
         b"computePodActions got for pod" => Own(readers::plan),
-        b"syncPod enter" | b"syncTerminatingPod enter" | b"syncTerminatedPod enter" => Plain(Verb::SyncEntered),
+        b"syncPod enter" | b"syncTerminatingPod enter" | b"syncTerminatedPod enter" => {
+            Plain(Verb::SyncEntered)
+        }
         b"pod is evicted successfully" => Plain(Verb::Evicted),
         _ if message.starts_with(b"Eviction manager: pod is evicted") => Plain(Verb::Evicted),
         _ if message.ends_with(b"programmer error") => Plain(Verb::ProgrammerError),

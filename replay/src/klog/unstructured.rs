@@ -3,7 +3,10 @@
 //! Pods are `name_namespace(uid)` here. Texts are told apart by how they begin.
 
 use super::Reader::{self, Own, Plain};
-use super::{Record, event as kube_event, field_path_container, pod_text, readers, runtime_id, sentence, shortened, volume};
+use super::{
+    Record, event as kube_event, field_path_container, pod_text, readers, runtime_id, sentence, shortened,
+    volume,
+};
 use crate::evidence::{Draft, Payload, PodHint, Sink, StatusOfContainer, StatusSeen};
 use crate::pod_json;
 use crate::scan::{self, after, between, has, is_runtime_id, is_uid, name, quoted_len, unescape};
@@ -36,9 +39,13 @@ pub fn recognise(body: &[u8]) -> Option<Reader> {
         b'C' if begins("Container ") => Own(container),
         b'C' if begins("Creating container &Container{Name:") => Own(creating),
         b'C' if begins("Created PodSandbox \"") => Own(sandbox_created),
-        b'C' if begins("Calling network plugin") && has(body, b"to tear down pod") => Plain(Verb::NetworkTeardown),
+        b'C' if begins("Calling network plugin") && has(body, b"to tear down pod") => {
+            Plain(Verb::NetworkTeardown)
+        }
         b'C' if begins("Could not construct volume information") => Own(reconstruct_failed),
-        b'C' if begins("Could not initialize") && has(body, b"checkpoint") => Plain(Verb::CheckpointUnreadable),
+        b'C' if begins("Could not initialize") && has(body, b"checkpoint") => {
+            Plain(Verb::CheckpointUnreadable)
+        }
         b'R' if begins("Running preStop hook") => Own(hook),
         b'R' if begins("Reconciler: start to sync state") => Plain(Verb::KubeletStarted),
         b'R' if begins("Reconciler sync states: could not find") => Own(reconstructed),
@@ -48,7 +55,9 @@ pub fn recognise(body: &[u8]) -> Option<Reader> {
         b'P' if begins("Pod \"") => return pod(body),
         b'E' if begins("Event(v1.ObjectReference{Kind:\"Pod\"") => Own(event),
         b'E' if begins("Error syncing pod ") => Own(sync_failed),
-        b'U' if begins("Unable to mount volumes for pod") || begins("Unable to attach or mount volumes for pod") => {
+        b'U' if begins("Unable to mount volumes for pod")
+            || begins("Unable to attach or mount volumes for pod") =>
+        {
             Own(sync_failed)
         }
         b'U' if begins("Unmount skipped because path does not exist") => Plain(Verb::PathMissing),
@@ -58,7 +67,9 @@ pub fn recognise(body: &[u8]) -> Option<Reader> {
         b'A' if begins("Adding pod path") || begins("Adding static pod path") => Plain(Verb::KubeletStarted),
         b'G' if begins("Generating status for \"") => Plain(Verb::StatusGenerated),
         b'G' if begins("GenericPLEG: ") => Own(generic_pleg),
-        b'N' if begins("No sandbox for pod") || begins("No ready sandbox for pod") => Plain(Verb::SandboxNeeded),
+        b'N' if begins("No sandbox for pod") || begins("No ready sandbox for pod") => {
+            Plain(Verb::SandboxNeeded)
+        }
         b'c' if begins("computePodActions got ") => Plain(Verb::Planned),
         b'[' if begins("[topologymanager] RemoveContainer") => Own(removal_noted),
         b'[' if begins("[pod_container_deletor] DeleteContainer") => Own(remove_raced),
@@ -80,7 +91,8 @@ pub fn recognise(body: &[u8]) -> Option<Reader> {
 }
 
 fn started(body: &[u8]) -> Option<Reader> {
-    (has(body, b"starting with") || has(body, b"initializing new in-memory")).then_some(Plain(Verb::KubeletStarted))
+    (has(body, b"starting with") || has(body, b"initializing new in-memory"))
+        .then_some(Plain(Verb::KubeletStarted))
 }
 
 /// A pod as the text has it: in quotes, or bare behind "pod ".
@@ -265,7 +277,8 @@ pub fn volume_path(text: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
     let (uid, rest) = scan::until(rest, b'/')?;
     let rest = rest.strip_prefix(b"volumes/").or_else(|| rest.strip_prefix(b"volumeDevices/"))?;
     let (plugin, rest) = scan::until(rest, b'/')?;
-    let end = rest.iter().position(|b| !(b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.' | b'~')));
+    let end =
+        rest.iter().position(|b| !(b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.' | b'~')));
     let spec = &rest[..end.unwrap_or(rest.len())];
     (is_uid(uid) && !spec.is_empty()).then_some((uid, plugin, spec))
 }
@@ -311,7 +324,9 @@ fn sandbox_created(record: &Record<'_>, sink: &mut Sink) {
 fn event(record: &Record<'_>, sink: &mut Sink) {
     sink.verbosity = sink.verbosity.max(3);
     let body = record.body;
-    let Some((object, rest)) = memchr::memmem::find(body, b"}): ").map(|at| body.split_at(at)) else { return };
+    let Some((object, rest)) = memchr::memmem::find(body, b"}): ").map(|at| body.split_at(at)) else {
+        return;
+    };
     let field = |label: &str| between(object, label.as_bytes(), b"\"").filter(|f| !f.is_empty());
     let Some(reason) = between(rest, b"reason: '", b"'") else { return };
     let message = after(rest, b"reason: '").and_then(|m| after(m, b"' ")).unwrap_or_default();
@@ -363,13 +378,16 @@ fn dumped_status(dump: &[u8]) -> StatusSeen {
         rest = &found[end..];
         let container = scan::word(one).0;
         // What ends in its middle would give a false name or id.
-        let Some(id) = after(one, b" ContainerID:").map(|t| t.split(|b| matches!(b, b'}' | b' ')).next()) else {
+        let Some(id) = after(one, b" ContainerID:").map(|t| t.split(|b| matches!(b, b'}' | b' ')).next())
+        else {
             continue;
         };
         let id = id.map(runtime_id).filter(|i| is_runtime_id(i));
         let state = match after(one, b"State:{") {
             Some(s) if between(s, b"Running:", b" ").is_some_and(|r| r.starts_with(b"&")) => Some("running"),
-            Some(s) if between(s, b"Terminated:", b" ").is_some_and(|t| t.starts_with(b"&")) => Some("terminated"),
+            Some(s) if between(s, b"Terminated:", b" ").is_some_and(|t| t.starts_with(b"&")) => {
+                Some("terminated")
+            }
             Some(_) => Some("waiting"),
             None => None,
         };
@@ -386,10 +404,12 @@ fn dumped_status(dump: &[u8]) -> StatusSeen {
 /// `Orphaned pod "uid" found, but …`: waiting, or unable to go on (node-logs §2.7).
 fn orphaned(record: &Record<'_>, sink: &mut Sink) {
     let body = record.body;
-    let stuck = ["still present", "failed to rmdir", "occurred during reading", "occurred when trying to remove"]
-        .iter()
-        .any(|w| has(body, w.as_bytes()));
-    let waiting = has(body, b"not yet removed") || has(body, b"not cleaned up") || has(body, b"still mounted");
+    let stuck =
+        ["still present", "failed to rmdir", "occurred during reading", "occurred when trying to remove"]
+            .iter()
+            .any(|w| has(body, w.as_bytes()));
+    let waiting =
+        has(body, b"not yet removed") || has(body, b"not cleaned up") || has(body, b"still mounted");
     if !stuck && !waiting {
         return;
     }
@@ -424,7 +444,10 @@ fn sync_failed(record: &Record<'_>, sink: &mut Sink) {
 /// `Could not construct volume information, cleanup the mounts. (pod.UID u, volume.SpecName s): err`.
 fn reconstruct_failed(record: &Record<'_>, sink: &mut Sink) {
     let mut draft = record.draft(Verb::ReconstructFailed);
-    draft.pod.uid = after(record.body, b"pod.UID ").map(|t| t.split(|b| matches!(b, b',' | b' ')).next().unwrap_or_default()).filter(|u| is_uid(u)).map(name);
+    draft.pod.uid = after(record.body, b"pod.UID ")
+        .map(|t| t.split(|b| matches!(b, b',' | b' ')).next().unwrap_or_default())
+        .filter(|u| is_uid(u))
+        .map(name);
     draft.volume = volume(between(record.body, b"volume.SpecName ", b")"), None);
     draft.payload = Payload::Text(name(shortened(record.body)));
     sink.push(draft);
@@ -433,12 +456,16 @@ fn reconstruct_failed(record: &Record<'_>, sink: &mut Sink) {
 /// `Reconciler sync states: could not find pod information in desired state, …: &{volumeName:… podName:… …}`.
 fn reconstructed(record: &Record<'_>, sink: &mut Sink) {
     let body = record.body;
-    let verb = if has(body, b"clean up the mount points") { Verb::CleanupStarted } else { Verb::Reconstructed };
+    let verb =
+        if has(body, b"clean up the mount points") { Verb::CleanupStarted } else { Verb::Reconstructed };
     let field = |label: &str| between(body, label.as_bytes(), b" ").filter(|f| !f.is_empty());
     let mut draft = record.draft(verb);
     let spec = field("outerVolumeSpecName:").or_else(|| field("volumeSpecName:"));
     draft.volume = volume(spec, field("{volumeName:").filter(|u| u.contains(&b'/')));
-    draft.pod.uid = field("podName:").map(|p| p.split(|b| *b == b'}').next().unwrap_or_default()).filter(|u| is_uid(u)).map(name);
+    draft.pod.uid = field("podName:")
+        .map(|p| p.split(|b| *b == b'}').next().unwrap_or_default())
+        .filter(|u| is_uid(u))
+        .map(name);
     sink.push(draft);
 }
 

@@ -40,8 +40,9 @@ pub fn read(message: &[u8], line: &Line<'_>, draft: &mut Draft) -> bool {
         };
         set(verb, false, id);
         draft.container.name = between(message, b"ContainerMetadata{Name:", b",").map(name);
-        draft.container.attempt =
-            between(message, b"Attempt:", b",").and_then(scan::number).and_then(|(n, _)| u32::try_from(n).ok());
+        draft.container.attempt = between(message, b"Attempt:", b",")
+            .and_then(scan::number)
+            .and_then(|(n, _)| u32::try_from(n).ok());
         // The sandbox is how this container's pod is known.
         draft.volume.path = quoted_id(message, "within sandbox ").map(name);
         return true;
@@ -71,7 +72,8 @@ pub fn read(message: &[u8], line: &Line<'_>, draft: &mut Draft) -> bool {
         return set(Verb::Signalled, false, quoted_id(message, "container "));
     }
     if begins("RemoveContainer for ") {
-        let verb = if has(message, b"returns successfully") { Verb::ContainerRemoved } else { Verb::RemoveStarted };
+        let verb =
+            if has(message, b"returns successfully") { Verb::ContainerRemoved } else { Verb::RemoveStarted };
         return set(verb, false, quoted_id(message, "RemoveContainer for "));
     }
     if begins("StopPodSandbox for ") || begins("Forcibly stopping sandbox ") {
@@ -80,12 +82,15 @@ pub fn read(message: &[u8], line: &Line<'_>, draft: &mut Draft) -> bool {
             (false, true) => Verb::SandboxStopFailed,
             (false, false) => Verb::SandboxStopRequested,
         };
-        let id = quoted_id(message, "StopPodSandbox for ").or_else(|| quoted_id(message, "stopping sandbox "));
+        let id =
+            quoted_id(message, "StopPodSandbox for ").or_else(|| quoted_id(message, "stopping sandbox "));
         return set(verb, true, id);
     }
     if begins("RemovePodSandbox ") {
-        let verb = if has(message, b"returns successfully") { Verb::SandboxRemoved } else { Verb::RemoveStarted };
-        let id = quoted_id(message, "RemovePodSandbox for ").or_else(|| quoted_id(message, "RemovePodSandbox "));
+        let verb =
+            if has(message, b"returns successfully") { Verb::SandboxRemoved } else { Verb::RemoveStarted };
+        let id =
+            quoted_id(message, "RemovePodSandbox for ").or_else(|| quoted_id(message, "RemovePodSandbox "));
         return set(verb, true, id);
     }
     if begins("shim disconnected") {
@@ -95,7 +100,8 @@ pub fn read(message: &[u8], line: &Line<'_>, draft: &mut Draft) -> bool {
         return draft.container.id.is_some();
     }
     if begins("TaskExit event") || begins("received exit event") {
-        let id = between(message, b"container_id:\"", b"\"").or_else(|| between(message, b"ContainerID:", b","));
+        let id =
+            between(message, b"container_id:\"", b"\"").or_else(|| between(message, b"ContainerID:", b","));
         draft.verb = Verb::ContainerExited;
         draft.container.id = id.filter(|i| scan::is_runtime_id(i)).map(name);
         let code = after(message, b"exit_status:").and_then(scan::number).map(|(n, _)| n);

@@ -126,7 +126,17 @@ pub struct Table {
 }
 
 const HEADERS: [&str; 11] = [
-    "CONTAINER ID", "POD ID", "IMAGE", "CREATED", "STATE", "NAME", "NAMESPACE", "ATTEMPT", "POD", "RUNTIME", "CONTAINER",
+    "CONTAINER ID",
+    "POD ID",
+    "IMAGE",
+    "CREATED",
+    "STATE",
+    "NAME",
+    "NAMESPACE",
+    "ATTEMPT",
+    "POD",
+    "RUNTIME",
+    "CONTAINER",
 ];
 
 impl Table {
@@ -164,10 +174,14 @@ impl Table {
                 (header.as_str(), scan::trim(cell))
             })
             .collect();
-        let cell = |header: &str| cells.iter().find(|(h, _)| *h == header).map(|(_, c)| *c).filter(|c| !c.is_empty());
+        let cell = |header: &str| {
+            cells.iter().find(|(h, _)| *h == header).map(|(_, c)| *c).filter(|c| !c.is_empty())
+        };
         let sandboxes = self.columns.first().is_some_and(|(_, h)| h == "POD ID");
         let id = if sandboxes { cell("POD ID") } else { cell("CONTAINER ID").or_else(|| cell("CONTAINER")) };
-        let (Some(id), Some(state)) = (id.filter(|i| scan::is_runtime_id(i)), cell("STATE")) else { return false };
+        let (Some(id), Some(state)) = (id.filter(|i| scan::is_runtime_id(i)), cell("STATE")) else {
+            return false;
+        };
         sink.recognised += 1;
         let state = String::from_utf8_lossy(state);
         let mut draft = Draft::new(state_verb(&state, sandboxes), Witness::RuntimeList, number);

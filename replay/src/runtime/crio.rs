@@ -45,7 +45,8 @@ pub fn read(message: &[u8], line: &Line<'_>, draft: &mut Draft) -> bool {
         draft.pod = path_pod(message);
     } else if begins("Stopping container: ") {
         set(Verb::RuntimeStop, false, quoted_id(message, "container: "));
-        let timeout = after(message, b"(timeout: ").and_then(scan::number).and_then(|(n, _)| i64::try_from(n).ok());
+        let timeout =
+            after(message, b"(timeout: ").and_then(scan::number).and_then(|(n, _)| i64::try_from(n).ok());
         draft.payload = timeout.map_or(Payload::Nothing, Payload::Grace);
     } else if begins("Stopped container ") {
         set(Verb::StopReturned, false, quoted_id(message, "container "));
@@ -85,8 +86,12 @@ pub fn read(message: &[u8], line: &Line<'_>, draft: &mut Draft) -> bool {
 fn joined(message: &[u8], words: &[u8]) -> PodHint {
     let token = after(message, words).map(|t| scan::word(t).0).unwrap_or_default();
     match until(token, b'_') {
-        Some((ns, pod)) => PodHint { uid: None, namespace: Some(name(ns)), name: Some(name(pod)), cut: false },
-        None => PodHint { uid: None, namespace: None, name: (!token.is_empty()).then(|| name(token)), cut: false },
+        Some((ns, pod)) => {
+            PodHint { uid: None, namespace: Some(name(ns)), name: Some(name(pod)), cut: false }
+        }
+        None => {
+            PodHint { uid: None, namespace: None, name: (!token.is_empty()).then(|| name(token)), cut: false }
+        }
     }
 }
 

@@ -30,7 +30,8 @@ pub fn from_json(object: &serde_json::Map<String, Value>, line: u64, sink: &mut 
     let get = |keys: [&str; 2]| keys.iter().find_map(|k| object.get(*k));
     let Some(topic) = get(["Topic", "topic"]).and_then(Value::as_str) else { return false };
     let Some(event) = get(["Event", "event"]) else { return false };
-    let stamp = get(["Timestamp", "timestamp"]).and_then(Value::as_str).and_then(|t| Stamp::rfc3339(t.as_bytes()));
+    let stamp =
+        get(["Timestamp", "timestamp"]).and_then(Value::as_str).and_then(|t| Stamp::rfc3339(t.as_bytes()));
     sink.recognised += 1;
     topic_event(topic.as_bytes(), event, stamp.map(|(s, _)| s), line, sink);
     true

@@ -11,14 +11,14 @@ use std::collections::BTreeSet;
 pub(super) fn mains(pod: &Value, config: &ApiConfig, errors: &mut Errors) {
     let containers = spec_list(pod, "containers");
     if containers.is_empty() {
-        errors.required("spec.containers", ""); // C1
+        errors.of("C1").required("spec.containers", "");
     }
     let mut names = BTreeSet::new();
     for (i, container) in containers.iter().enumerate() {
         let path = format!("spec.containers[{i}]");
         common(pod, container, config, &path, errors);
         if !names.insert(name(container)) {
-            errors.duplicate(format!("{path}.name"), name(container), ""); // C2
+            errors.of("C2").duplicate(format!("{path}.name"), name(container), "");
         }
         lifecycle::all(pod, container, &path, errors);
         probes::all(container, super::grace_seconds(pod), &path, errors);
@@ -37,13 +37,14 @@ pub(super) fn inits(pod: &Value, config: &ApiConfig, errors: &mut Errors) {
         common(pod, container, config, &path, errors);
         restart::init(container, config, &path, errors);
         if !names.insert(name(container)) {
-            errors.duplicate(format!("{path}.name"), name(container), ""); // C3
+            errors.of("C3").duplicate(format!("{path}.name"), name(container), "");
         }
         ports::host_ports_apart([(i, container)].into_iter(), "spec.initContainers", errors);
         if is_sidecar(container) {
             lifecycle::all(pod, container, &path, errors);
             probes::all(container, super::grace_seconds(pod), &path, errors);
         } else {
+            errors.judge("S36");
             for field in ["lifecycle", "livenessProbe", "readinessProbe", "startupProbe"] {
                 if is_set(container, field) {
                     errors.forbidden(format!("{path}.{field}"), INIT_ONLY);
@@ -76,8 +77,9 @@ pub(super) fn ephemerals(pod: &Value, config: &ApiConfig, errors: &mut Errors) {
         common(pod, container, config, &path, errors);
         images_unpadded(std::slice::from_ref(container), &path, errors);
         if !names.insert(name(container)) {
-            errors.duplicate(format!("{path}.name"), name(container), ""); // C3
+            errors.of("C3").duplicate(format!("{path}.name"), name(container), "");
         }
+        errors.judge("");
         let target = text(container, "targetContainerName");
         if !target.is_empty() && !others.contains(target) {
             errors.not_found(format!("{path}.targetContainerName"), target);
@@ -101,31 +103,34 @@ pub(super) fn ephemerals(pod: &Value, config: &ApiConfig, errors: &mut Errors) {
 
 /// Fields that containers of all kinds have.
 fn common(pod: &Value, container: &Value, config: &ApiConfig, path: &str, errors: &mut Errors) {
+    errors.judge("S1");
     let named_at = format!("{path}.name");
     if name(container).is_empty() {
         errors.required(named_at, "");
     } else {
-        label(name(container), &named_at, errors); // S1
+        label(name(container), &named_at, errors);
     }
     if text(container, "image").is_empty() {
-        errors.required(format!("{path}.image"), ""); // S2, M1
+        errors.of("S2").required(format!("{path}.image"), "");
     }
+    errors.judge("S4");
     let policies = ["File", "FallbackToLogsOnError"];
     let field = format!("{path}.terminationMessagePolicy");
-    super::one_of(at(container, "terminationMessagePolicy"), field, &policies, errors); // S4
+    super::one_of(at(container, "terminationMessagePolicy"), field, &policies, errors);
     ports::all(container, path, errors);
     env::all(pod, container, path, errors);
     mounts::all(pod, container, path, errors);
     devices::all(pod, container, path, errors);
+    errors.judge("S3");
     let policies = ["Always", "IfNotPresent", "Never"];
-    super::one_of(at(container, "imagePullPolicy"), format!("{path}.imagePullPolicy"), &policies, errors); // S3
+    super::one_of(at(container, "imagePullPolicy"), format!("{path}.imagePullPolicy"), &policies, errors);
     resources::all(pod, container, path, errors);
     resize_policy(pod, container, path, errors);
     security::context(pod, container, config, path, errors);
     let policy = at(at(container, "dynamicVolumePolicy"), "restartPolicy");
     if !policy.is_null() && !matches!(policy.as_str(), Some("" | "RestartContainer")) {
         let field = format!("{path}.dynamicVolumePolicy.restartPolicy");
-        errors.not_supported(field, policy, &["", "RestartContainer"]); // D4
+        errors.of("D4").not_supported(field, policy, &["", "RestartContainer"]);
     }
 }
 
@@ -136,13 +141,18 @@ pub(super) fn images_unpadded(containers: &[Value], path: &str, errors: &mut Err
         let image = text(container, "image");
         if image.trim() != image {
             let field = if indexed { format!("{path}[{i}].image") } else { format!("{path}.image") };
-            errors.invalid(field, &Value::from(image), "must not have leading or trailing whitespace");
+            errors.of("S2").invalid(
+                field,
+                &Value::from(image),
+                "must not have leading or trailing whitespace",
+            );
         }
     }
 }
 
 /// When a resize restarts the container (KEP-1287).
 fn resize_policy(pod: &Value, container: &Value, path: &str, errors: &mut Errors) {
+    errors.judge("");
     let path = format!("{path}.resizePolicy");
     let policies = list(container, "resizePolicy");
     for (k, policy) in policies.iter().enumerate() {
@@ -169,6 +179,6 @@ fn volume_policy_fits(pod: &Value, container: &Value, path: &str, errors: &mut E
     };
     if policy == "RestartContainer" && restarts == "Never" {
         let detail = "must be empty when the container's restartPolicy is 'Never'";
-        errors.invalid(format!("{path}.dynamicVolumePolicy.restartPolicy"), policy, detail);
+        errors.of("D5").invalid(format!("{path}.dynamicVolumePolicy.restartPolicy"), policy, detail);
     }
 }

@@ -8,6 +8,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 
 pub(super) fn all(pod: &Value, container: &Value, path: &str, errors: &mut Errors) {
+    errors.judge("S13");
     let mounts = list(container, "volumeMounts");
     let (mut names, mut paths) = (BTreeSet::new(), BTreeSet::new());
     for (k, device) in list(container, "volumeDevices").iter().enumerate() {

@@ -26,9 +26,10 @@ const FIELDS: [&str; 9] = [
 
 pub(super) fn all(pod: &Value, container: &Value, path: &str, errors: &mut Errors) {
     for (k, variable) in list(container, "env").iter().enumerate() {
+        errors.judge("S7");
         let path = format!("{path}.env[{k}]");
         match name(variable) {
-            "" => errors.required(format!("{path}.name"), ""), // S7
+            "" => errors.of("S7").required(format!("{path}.name"), ""), // S7
             given if !is_variable_name(given) => {
                 errors.invalid(format!("{path}.name"), &Value::from(given), VARIABLE_NAME);
             }
@@ -43,6 +44,7 @@ pub(super) fn all(pod: &Value, container: &Value, path: &str, errors: &mut Error
 
 /// S8.
 fn value_from(pod: &Value, variable: &Value, path: &str, errors: &mut Errors) {
+    errors.judge("S8");
     let from = at(variable, "valueFrom");
     let given: Vec<&str> = SOURCES.into_iter().filter(|source| is_set(from, source)).collect();
     for source in &given {
@@ -62,7 +64,7 @@ fn value_from(pod: &Value, variable: &Value, path: &str, errors: &mut Errors) {
         1 => return,
         _ => "may not have more than one field specified at a time",
     };
-    errors.invalid(path, &Value::from(""), detail);
+    errors.of("S8").invalid(path, &Value::from(""), detail);
 }
 
 /// A key of a secret or configMap.
@@ -81,16 +83,16 @@ fn object_key(of: &Value, path: &str, errors: &mut Errors) {
 fn file_key(pod: &Value, of: &Value, path: &str, errors: &mut Errors) {
     for field in ["key", "path"] {
         if text(of, field).is_empty() {
-            errors.required(format!("{path}.{field}"), "");
+            errors.of("W10").required(format!("{path}.{field}"), "");
         }
     }
     super::paths::local_and_free(text(of, "path"), &format!("{path}.path"), errors);
     let wanted = text(of, "volumeName");
     let field = format!("{path}.volumeName");
     match named(spec_list(pod, "volumes"), wanted) {
-        None => errors.not_found(field, wanted),
+        None => errors.of("W10").not_found(field, wanted),
         Some(volume) if !is_set(volume, "emptyDir") => {
-            errors.invalid(field, &Value::from(wanted), "must name an emptyDir volume");
+            errors.of("W10").invalid(field, &Value::from(wanted), "must name an emptyDir volume");
         }
         Some(_) => {}
     }
@@ -98,10 +100,11 @@ fn file_key(pod: &Value, of: &Value, path: &str, errors: &mut Errors) {
 
 /// S9. Kubernetes tells a wrong number of sources at the list, without an index.
 fn whole_objects(container: &Value, path: &str, errors: &mut Errors) {
+    errors.judge("S9");
     for (k, source) in list(container, "envFrom").iter().enumerate() {
         let prefix = text(source, "prefix");
         if !prefix.is_empty() && !is_variable_name(prefix) {
-            errors.invalid(format!("{path}[{k}].prefix"), &Value::from(prefix), VARIABLE_NAME);
+            errors.of("S9").invalid(format!("{path}[{k}].prefix"), &Value::from(prefix), VARIABLE_NAME);
         }
         let given = ["configMapRef", "secretRef"].into_iter().filter(|kind| is_set(source, kind));
         let mut count = 0;
@@ -109,8 +112,10 @@ fn whole_objects(container: &Value, path: &str, errors: &mut Errors) {
             count += 1;
             let field = format!("{path}[{k}].{kind}.name");
             match name(at(source, kind)) {
-                "" => errors.required(field, ""),
-                wanted if !is_dns_subdomain(wanted) => errors.invalid(field, &Value::from(wanted), SUBDOMAIN),
+                "" => errors.of("S9").required(field, ""),
+                wanted if !is_dns_subdomain(wanted) => {
+                    errors.of("S9").invalid(field, &Value::from(wanted), SUBDOMAIN)
+                }
                 _ => {}
             }
         }
@@ -119,7 +124,7 @@ fn whole_objects(container: &Value, path: &str, errors: &mut Errors) {
             1 => continue,
             _ => "may not have more than one field specified at a time",
         };
-        errors.invalid(path, &Value::from(""), detail);
+        errors.of("S9").invalid(path, &Value::from(""), detail);
     }
 }
 

@@ -8,6 +8,7 @@ use crate::view::{at, list, name, text};
 use serde_json::Value;
 
 pub(super) fn all(pod: &Value, container: &Value, path: &str, errors: &mut Errors) {
+    errors.judge("S36");
     let lifecycle = at(container, "lifecycle");
     let path = format!("{path}.lifecycle");
     for hook in ["postStart", "preStop"] {

@@ -18,25 +18,25 @@ pub(super) fn all(pod: &Value, container: &Value, path: &str, errors: &mut Error
     for (k, mount) in list(container, "volumeMounts").iter().enumerate() {
         let at_mount = format!("{list_path}[{k}]");
         if name(mount).is_empty() {
-            errors.required(format!("{at_mount}.name"), ""); // S10
+            errors.of("S10").required(format!("{at_mount}.name"), "");
         }
         if named(spec_list(pod, "volumes"), name(mount)).is_none() {
-            errors.not_found(format!("{at_mount}.name"), name(mount)); // S11
+            errors.of("S11").not_found(format!("{at_mount}.name"), name(mount));
         }
         let target = text(mount, "mountPath");
         if target.is_empty() {
-            errors.required(format!("{at_mount}.mountPath"), ""); // S10
+            errors.of("S10").required(format!("{at_mount}.mountPath"), "");
         }
         if !paths.insert(target) {
-            errors.invalid(format!("{at_mount}.mountPath"), &Value::from(target), "must be unique"); // S12
+            errors.of("S12").invalid(format!("{at_mount}.mountPath"), &Value::from(target), "must be unique");
         }
         if named(devices, name(mount)).is_some() {
             let detail = "must not already exist in volumeDevices";
-            errors.invalid(format!("{at_mount}.name"), &Value::from(name(mount)), detail); // S13
+            errors.of("S13").invalid(format!("{at_mount}.name"), &Value::from(name(mount)), detail);
         }
         if devices.iter().any(|device| text(device, "devicePath") == target) {
             let detail = "must not already exist as a path in volumeDevices";
-            errors.invalid(format!("{at_mount}.mountPath"), &Value::from(target), detail); // S13
+            errors.of("S13").invalid(format!("{at_mount}.mountPath"), &Value::from(target), detail);
         }
         sub_paths(mount, &list_path, &at_mount, errors);
         propagation(container, mount, &format!("{list_path}.mountPropagation"), errors);
@@ -46,6 +46,7 @@ pub(super) fn all(pod: &Value, container: &Value, path: &str, errors: &mut Error
 
 /// S14, S15.
 fn sub_paths(mount: &Value, list_path: &str, at_mount: &str, errors: &mut Errors) {
+    errors.judge("S14");
     let (plain, expression) = (text(mount, "subPath"), text(mount, "subPathExpr"));
     if !plain.is_empty() {
         local(plain, &format!("{list_path}.subPath"), errors);
@@ -55,7 +56,7 @@ fn sub_paths(mount: &Value, list_path: &str, at_mount: &str, errors: &mut Errors
     }
     if !plain.is_empty() {
         let detail = "subPathExpr and subPath are mutually exclusive";
-        errors.invalid(format!("{at_mount}.subPathExpr"), &Value::from(expression), detail);
+        errors.of("S15").invalid(format!("{at_mount}.subPathExpr"), &Value::from(expression), detail);
     }
     local(expression, &format!("{list_path}.subPathExpr"), errors);
 }
@@ -64,12 +65,12 @@ fn sub_paths(mount: &Value, list_path: &str, at_mount: &str, errors: &mut Errors
 fn propagation(container: &Value, mount: &Value, path: &str, errors: &mut Errors) {
     let Some(wanted) = at(mount, "mountPropagation").as_str() else { return };
     if !PROPAGATIONS.contains(&wanted) {
-        errors.not_supported(path, &Value::from(wanted), &PROPAGATIONS);
+        errors.of("S16").not_supported(path, &Value::from(wanted), &PROPAGATIONS);
     }
     let privileged = at(at(container, "securityContext"), "privileged") == &Value::Bool(true);
     if wanted == "Bidirectional" && !privileged {
         let detail = "Bidirectional mount propagation is available only to privileged containers";
-        errors.forbidden(path, detail);
+        errors.of("S17").forbidden(path, detail);
     }
 }
 
@@ -79,13 +80,13 @@ fn recursive(mount: &Value, path: &str, errors: &mut Errors) {
         None | Some("Disabled") => {}
         Some("Enabled" | "IfPossible") => {
             if at(mount, "readOnly") != &Value::Bool(true) {
-                errors.forbidden(path, "may only be specified when readOnly is true");
+                errors.of("S18").forbidden(path, "may only be specified when readOnly is true");
             }
             if is_set(mount, "mountPropagation") && text(mount, "mountPropagation") != "None" {
                 let detail = "may only be specified when mountPropagation is None or not specified";
-                errors.forbidden(path, detail);
+                errors.of("S18").forbidden(path, detail);
             }
         }
-        Some(other) => errors.not_supported(path, &Value::from(other), &RECURSIVE),
+        Some(other) => errors.of("S18").not_supported(path, &Value::from(other), &RECURSIVE),
     }
 }

@@ -33,6 +33,6 @@ pub(super) fn has_backsteps(target: &str) -> bool {
 /// The permission bits of a file: S22.
 pub(super) fn mode(value: &Value, path: &str, errors: &mut Errors) {
     if value.as_i64().is_some_and(|mode| !(0..=0o777).contains(&mode)) {
-        errors.invalid(path, value, "must be a number between 0 and 0777 (octal), both inclusive");
+        errors.of("S22").invalid(path, value, "must be a number between 0 and 0777 (octal), both inclusive");
     }
 }

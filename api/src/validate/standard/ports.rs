@@ -11,19 +11,20 @@ const RANGE: &str = "must be between 1 and 65535, inclusive";
 
 /// S5.
 pub(super) fn all(container: &Value, path: &str, errors: &mut Errors) {
+    errors.judge("S5");
     let mut names = BTreeSet::new();
     for (k, port) in list(container, "ports").iter().enumerate() {
         let path = format!("{path}.ports[{k}]");
         let problems = port_name_problems(name(port));
         if !name(port).is_empty() && !problems.is_empty() {
             for problem in problems {
-                errors.invalid(format!("{path}.name"), &Value::from(name(port)), problem);
+                errors.of("S5").invalid(format!("{path}.name"), &Value::from(name(port)), problem);
             }
         } else if !name(port).is_empty() && !names.insert(name(port)) {
-            errors.duplicate(format!("{path}.name"), name(port), "");
+            errors.of("S5").duplicate(format!("{path}.name"), name(port), "");
         }
         match at(port, "containerPort").as_i64() {
-            None | Some(0) => errors.required(format!("{path}.containerPort"), ""),
+            None | Some(0) => errors.of("S5").required(format!("{path}.containerPort"), ""),
             Some(_) => number(at(port, "containerPort"), format!("{path}.containerPort"), errors),
         }
         if at(port, "hostPort").as_i64().is_some_and(|p| p != 0) {
@@ -65,7 +66,7 @@ pub(super) fn host_ports_apart<'c>(
             let Some(number) = at(port, "hostPort").as_i64().filter(|p| *p != 0) else { continue };
             let key = format!("{}/{}/{number}", text(port, "protocol"), text(port, "hostIP"));
             if taken.contains(&key) {
-                errors.duplicate(format!("{path}[{i}].ports[{k}].hostPort"), &key, "");
+                errors.of("S6").duplicate(format!("{path}[{i}].ports[{k}].hostPort"), &key, "");
             } else {
                 taken.insert(key);
             }

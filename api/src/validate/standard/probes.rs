@@ -8,6 +8,7 @@ use serde_json::Value;
 
 /// A container's three probes.
 pub(super) fn all(container: &Value, grace_seconds: i64, path: &str, errors: &mut Errors) {
+    errors.judge("S35");
     for name in ["livenessProbe", "readinessProbe", "startupProbe"] {
         if is_set(container, name) {
             probe(name, at(container, name), grace_seconds, &format!("{path}.{name}"), errors);

@@ -44,7 +44,7 @@ pub(super) fn volume(of: &Value, path: &str, errors: &mut Errors) {
         let kinds = ["secret", "configMap", "downwardAPI", "serviceAccountToken", "clusterTrustBundle"];
         let kinds = kinds.into_iter().chain(["podCertificate"]).filter(|kind| is_set(source, kind)).count();
         if kinds > 1 {
-            errors.forbidden(at_source, "may not specify more than 1 volume type per source"); // S24
+            errors.of("S24").forbidden(at_source, "may not specify more than 1 volume type per source");
         }
     }
 }
@@ -52,13 +52,13 @@ pub(super) fn volume(of: &Value, path: &str, errors: &mut Errors) {
 /// A path is taken once; a clash is told with `who`'s name.
 fn take<'p>(taken: &mut BTreeSet<&'p str>, target: &'p str, who: &str, path: &str, errors: &mut Errors) {
     if !target.is_empty() && !taken.insert(target) {
-        errors.invalid(path, &Value::from(who), DUPLICATE);
+        errors.of("S25").invalid(path, &Value::from(who), DUPLICATE);
     }
 }
 
 fn keys<'p>(of: &'p Value, path: &str, at_kind: &str, taken: &mut BTreeSet<&'p str>, errors: &mut Errors) {
     if name(of).is_empty() {
-        errors.required(format!("{at_kind}.name"), ""); // S21
+        errors.of("S21").required(format!("{at_kind}.name"), "");
     }
     for (k, item) in list(of, "items").iter().enumerate() {
         key_to_path(item, &format!("{at_kind}.items[{k}]"), errors);
@@ -71,11 +71,12 @@ fn token(of: &Value, path: &str, at_source: &str, errors: &mut Errors) {
     let seconds = at(of, "expirationSeconds");
     let field = || format!("{at_source}.serviceAccountToken.expirationSeconds");
     if seconds.as_i64().is_some_and(|s| s < 600) {
-        errors.invalid(field(), seconds, "may not specify a duration less than 10 minutes");
+        errors.of("S26").invalid(field(), seconds, "may not specify a duration less than 10 minutes");
     }
     if seconds.as_i64().is_some_and(|s| s > 1 << 32) {
-        errors.invalid(field(), seconds, "may not specify a duration larger than 2^32 seconds");
+        errors.of("S26").invalid(field(), seconds, "may not specify a duration larger than 2^32 seconds");
     }
+    errors.judge("S27");
     match text(of, "path") {
         "" => errors.required(format!("{path}.path"), ""),
         target => local_and_free(target, &format!("{path}.path"), errors),
@@ -84,25 +85,28 @@ fn token(of: &Value, path: &str, at_source: &str, errors: &mut Errors) {
 
 /// S29.
 fn trust_bundle(of: &Value, path: &str, errors: &mut Errors) {
+    errors.judge("S29");
     match (at(of, "name").as_str(), at(of, "signerName").as_str()) {
-        (Some(_), Some(_)) => errors.invalid(path, of, "only one of name and signerName may be used"),
+        (Some(_), Some(_)) => {
+            errors.of("S29").invalid(path, of, "only one of name and signerName may be used")
+        }
         (Some(bundle), None) => {
             let field = format!("{path}.name");
             if bundle.is_empty() {
-                errors.required(field.as_str(), "must be a valid object name");
+                errors.of("S29").required(field.as_str(), "must be a valid object name");
             } else if !bundle.split(':').all(is_dns_subdomain) {
-                errors.invalid(field, &Value::from(bundle), "not a valid clustertrustbundlename");
+                errors.of("S29").invalid(field, &Value::from(bundle), "not a valid clustertrustbundlename");
             }
             if is_set(of, "labelSelector") {
                 let detail = "labelSelector must be unset if name is specified";
-                errors.invalid(format!("{path}.labelSelector"), at(of, "labelSelector"), detail);
+                errors.of("S29").invalid(format!("{path}.labelSelector"), at(of, "labelSelector"), detail);
             }
         }
         (None, Some(signer)) => signer_name(signer, path, errors),
-        (None, None) => errors.required(path, "either name or signerName must be specified"),
+        (None, None) => errors.of("S29").required(path, "either name or signerName must be specified"),
     }
     if text(of, "path").is_empty() {
-        errors.required(format!("{path}.path"), "");
+        errors.of("S29").required(format!("{path}.path"), "");
     }
     local_and_free(text(of, "path"), &format!("{path}.path"), errors);
 }
@@ -124,20 +128,21 @@ const CERTIFICATE_SECONDS: std::ops::RangeInclusive<i64> = 3600..=91 * 86_400;
 
 /// S30.
 fn pod_certificate(of: &Value, path: &str, errors: &mut Errors) {
+    errors.judge("S30");
     signer_name(text(of, "signerName"), path, errors);
     super::one_of(at(of, "keyType"), format!("{path}.keyType"), &KEY_TYPES, errors);
     let seconds = at(of, "maxExpirationSeconds");
     if seconds.as_i64().is_some_and(|s| s < *CERTIFICATE_SECONDS.start()) {
         let detail = "if provided, maxExpirationSeconds must be >= 3600";
-        errors.invalid(format!("{path}.maxExpirationSeconds"), seconds, detail);
+        errors.of("S30").invalid(format!("{path}.maxExpirationSeconds"), seconds, detail);
     }
     if seconds.as_i64().is_some_and(|s| s > *CERTIFICATE_SECONDS.end()) {
         let detail = "if provided, maxExpirationSeconds must be <= 7862400";
-        errors.invalid(format!("{path}.maxExpirationSeconds"), seconds, detail);
+        errors.of("S30").invalid(format!("{path}.maxExpirationSeconds"), seconds, detail);
     }
     if CERTIFICATE_PATHS.into_iter().all(|field| text(of, field).is_empty()) {
         let detail = "specify at least one of credentialBundlePath, keyPath, and certificateChainPath";
-        errors.required(path, detail);
+        errors.of("S30").required(path, detail);
     }
     for field in CERTIFICATE_PATHS {
         local_and_free(text(of, field), &format!("{path}.{field}"), errors);
@@ -149,6 +154,7 @@ const FILE_FIELDS: [&str; 5] =
 
 /// A file of the downward API: of a volume by that name, or of a projected source.
 pub(super) fn downward_file(file: &Value, path: &str, errors: &mut Errors) {
+    errors.judge("S23");
     if text(file, "path").is_empty() {
         errors.required(format!("{path}.path"), "");
     }

@@ -1,22 +1,16 @@
 //! S32 and C11: what a container asks for.
 
+use crate::amounts::stated;
 use crate::validate::Errors;
 use crate::validate::names::{is_dns_label, is_qualified_name, label};
 use crate::view::{at, list, name, named, spec_list, text};
 use nodefold_k8s::quantity::Quantity;
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
-
-/// Amounts by resource, in the order of their names.
-pub(super) fn amounts<'v>(owner: &'v Value, list: &str) -> BTreeMap<&'v str, Quantity> {
-    let stated = at(at(owner, "resources"), list).as_object().into_iter().flatten();
-    let read =
-        |(name, amount): (&'v String, &Value)| Some((name.as_str(), Quantity::from_json(amount).ok()?));
-    stated.filter_map(read).collect()
-}
+use std::collections::BTreeSet;
 
 /// A container's.
 pub(super) fn all(pod: &Value, container: &Value, path: &str, errors: &mut Errors) {
+    errors.judge("S32");
     let path = format!("{path}.resources");
     requirements(container, &path, container_resource, errors);
     claims(pod, at(container, "resources"), &path, errors);
@@ -29,7 +23,7 @@ pub(super) fn requirements(
     named: fn(&str, &str, &mut Errors),
     errors: &mut Errors,
 ) {
-    let (limits, requests) = (amounts(owner, "limits"), amounts(owner, "requests"));
+    let (limits, requests) = (stated(owner, "limits"), stated(owner, "requests"));
     for (resource, amount) in &limits {
         one(resource, *amount, &format!("{path}.limits[{resource}]"), named, errors);
     }
@@ -54,7 +48,7 @@ pub(super) fn requirements(
         }
     }
     let mut all = limits.keys().chain(requests.keys());
-    let computes = all.clone().any(|r| matches!(*r, "cpu" | "memory"));
+    let computes = all.clone().any(|r| matches!(r.as_str(), "cpu" | "memory"));
     if !computes && all.any(|r| r.starts_with(HUGEPAGES)) {
         errors.forbidden(path, "HugePages require cpu or memory");
     }
@@ -79,7 +73,7 @@ fn one(
     }
     let page = resource.strip_prefix(HUGEPAGES).and_then(|size| nodefold_k8s::quantity::parse(size).ok());
     if let Some(page) = page.filter(|page| page.is_positive())
-        && (!amount.is_positive() || amount.units() % page.units() != 0)
+        && (!amount.is_positive() || !amount.units().is_multiple_of(page.units()))
     {
         let detail = format!("{amount} is not positive integer multiple of {resource}");
         errors.invalid(path, &told, &detail);
@@ -115,13 +109,14 @@ fn may_overcommit(resource: &str) -> bool {
 
 /// C11.
 fn claims(pod: &Value, resources: &Value, path: &str, errors: &mut Errors) {
+    errors.judge("C11");
     let known = spec_list(pod, "resourceClaims");
     let mut seen: BTreeSet<(&str, &str)> = BTreeSet::new();
     for (k, claim) in list(resources, "claims").iter().enumerate() {
         let path = format!("{path}.claims[{k}]");
         let (wanted, request) = (name(claim), text(claim, "request"));
         if wanted.is_empty() {
-            errors.required(path, "");
+            errors.of("C11").required(path, "");
             continue;
         }
         if !request.is_empty() && !is_dns_label(request) {
@@ -131,7 +126,7 @@ fn claims(pod: &Value, resources: &Value, path: &str, errors: &mut Errors) {
             other.0 == wanted && (other.1 == request || other.1.is_empty() || request.is_empty())
         };
         if seen.iter().any(overlaps) {
-            errors.duplicate(path.as_str(), wanted, "");
+            errors.of("C11").duplicate(path.as_str(), wanted, "");
         }
         seen.insert((wanted, request));
         if named(known, wanted).is_none() {
@@ -141,7 +136,7 @@ fn claims(pod: &Value, resources: &Value, path: &str, errors: &mut Errors) {
                 [] => "must be one of the names in pod.spec.resourceClaims which is empty".to_owned(),
                 some => format!("must be one of the names in pod.spec.resourceClaims: {}", some.join(", ")),
             };
-            errors.not_found_because(path, wanted, &detail);
+            errors.of("C11").not_found_because(path, wanted, &detail);
         }
     }
 }

@@ -12,6 +12,7 @@ const EXIT_CODES_MOST: usize = 255;
 
 /// A main container's.
 pub(super) fn main(container: &Value, config: &ApiConfig, path: &str, errors: &mut Errors) {
+    errors.judge("S37");
     if config.container_restart_rules {
         policy_and_rules(container, path, errors);
     } else if is_set(container, "restartPolicy") {
@@ -21,6 +22,7 @@ pub(super) fn main(container: &Value, config: &ApiConfig, path: &str, errors: &m
 
 /// An init container's. Without the gate, only `Always`, which makes it a sidecar.
 pub(super) fn init(container: &Value, config: &ApiConfig, path: &str, errors: &mut Errors) {
+    errors.judge("S37");
     let policy = at(container, "restartPolicy");
     if config.container_restart_rules {
         policy_and_rules(container, path, errors);

@@ -15,10 +15,11 @@ pub(super) fn context(pod: &Value, container: &Value, config: &ApiConfig, path: 
     if context.is_null() {
         return;
     }
+    errors.judge("S38");
     let path = format!("{path}.securityContext");
     let privileged = at(context, "privileged") == &Value::Bool(true);
     if privileged && !config.allow_privileged {
-        errors.forbidden(format!("{path}.privileged"), "disallowed by cluster policy"); // S39
+        errors.of("S39").forbidden(format!("{path}.privileged"), "disallowed by cluster policy");
     }
     for field in ["runAsUser", "runAsGroup"] {
         id(at(context, field), format!("{path}.{field}"), errors);
@@ -91,13 +92,13 @@ pub(super) fn profile(profile: &Value, what: &str, path: &str, errors: &mut Erro
 pub(super) fn of_linux(pod: &Value, errors: &mut Errors) {
     let detail = "windows options cannot be set for a linux pod";
     if is_set(at(at(pod, "spec"), "securityContext"), "windowsOptions") {
-        errors.forbidden("spec.securityContext.windowsOptions", detail);
+        errors.of("S40").forbidden("spec.securityContext.windowsOptions", detail);
     }
     // In the order in which Kubernetes visits containers: inits first.
     for (list, path) in [CONTAINER_LISTS[1], CONTAINER_LISTS[0], CONTAINER_LISTS[2]] {
         for (i, container) in spec_list(pod, list).iter().enumerate() {
             if is_set(at(container, "securityContext"), "windowsOptions") {
-                errors.forbidden(format!("{path}[{i}].securityContext.windowsOptions"), detail);
+                errors.of("S40").forbidden(format!("{path}[{i}].securityContext.windowsOptions"), detail);
             }
         }
     }

@@ -8,6 +8,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 
 pub(super) fn resource_claims(pod: &Value, errors: &mut Errors) {
+    errors.judge("");
     let mut names = BTreeSet::new();
     for (i, claim) in spec_list(pod, "resourceClaims").iter().enumerate() {
         let path = format!("spec.resourceClaims[{i}]");
@@ -32,6 +33,7 @@ pub(super) fn resource_claims(pod: &Value, errors: &mut Errors) {
 
 /// In Kubernetes' order.
 pub(super) fn rest(pod: &Value, errors: &mut Errors) {
+    errors.judge("");
     let spec = at(pod, "spec");
     one_of(
         at(spec, "restartPolicy"),
@@ -85,6 +87,7 @@ pub(super) fn rest(pod: &Value, errors: &mut Errors) {
 }
 
 fn pod_security(spec: &Value, errors: &mut Errors) {
+    errors.judge("S38");
     let context = at(spec, "securityContext");
     for field in ["fsGroup", "runAsUser", "runAsGroup"] {
         security::id(at(context, field), format!("spec.securityContext.{field}"), errors);
@@ -107,6 +110,7 @@ fn pod_security(spec: &Value, errors: &mut Errors) {
 }
 
 fn scheduling_gates(pod: &Value, errors: &mut Errors) {
+    errors.judge("");
     let mut seen = BTreeSet::new();
     for (i, gate) in spec_list(pod, "schedulingGates").iter().enumerate() {
         let path = format!("spec.schedulingGates[{i}]");

@@ -48,23 +48,25 @@ pub(super) fn all(pod: &Value, errors: &mut Errors) {
     for (i, volume) in spec_list(pod, "volumes").iter().enumerate() {
         let path = format!("spec.volumes[{i}]");
         source(volume, &path, errors);
+        errors.judge("S1");
         let named = format!("{path}.name");
         if name(volume).is_empty() {
             errors.required(named.as_str(), "");
         } else {
-            label(name(volume), &named, errors); // S1
+            label(name(volume), &named, errors);
         }
         if !names.insert(name(volume)) {
-            errors.duplicate(named, name(volume), ""); // W2
+            errors.of("W2").duplicate(named, name(volume), "");
         }
     }
 }
 
 /// S19, and the rules of the one source that there is.
 fn source(volume: &Value, path: &str, errors: &mut Errors) {
+    errors.judge("S19");
     let mut found = SOURCES.into_iter().filter(|source| is_set(volume, source));
     let Some(first) = found.next() else {
-        errors.required(path, "must specify a volume type");
+        errors.of("S19").required(path, "must specify a volume type");
         return;
     };
     let of = at(volume, first);
@@ -81,16 +83,18 @@ fn source(volume: &Value, path: &str, errors: &mut Errors) {
         }
         "projected" => projected::volume(of, &at_source, errors),
         "image" => image(of, &at_source, errors),
-        "hostPath" if text(of, "path").is_empty() => errors.required(format!("{at_source}.path"), ""),
+        "hostPath" if text(of, "path").is_empty() => {
+            errors.of("S19").required(format!("{at_source}.path"), "")
+        }
         "hostPath" => no_backsteps(text(of, "path"), &format!("{at_source}.path"), errors),
         "persistentVolumeClaim" if text(of, "claimName").is_empty() => {
-            errors.required(format!("{at_source}.claimName"), "");
+            errors.of("S19").required(format!("{at_source}.claimName"), "");
         }
         // Sources that no node of ours runs (SEMANTICS "The API's side"): any is refused later than here.
         _ => {}
     }
     for second in found {
-        errors.forbidden(format!("{path}.{second}"), "may not specify more than 1 volume type");
+        errors.of("S19").forbidden(format!("{path}.{second}"), "may not specify more than 1 volume type");
     }
 }
 
@@ -98,14 +102,16 @@ fn source(volume: &Value, path: &str, errors: &mut Errors) {
 fn empty_dir(of: &Value, path: &str, errors: &mut Errors) {
     let limit = nodefold_k8s::quantity::Quantity::from_json(at(of, "sizeLimit"));
     if limit.is_ok_and(|limit| limit.is_negative()) {
-        errors.forbidden(format!("{path}.sizeLimit"), "SizeLimit field must be a valid resource quantity");
+        errors
+            .of("S20")
+            .forbidden(format!("{path}.sizeLimit"), "SizeLimit field must be a valid resource quantity");
     }
 }
 
 /// S21–S23: a secret's or configMap's keys as files.
 fn keyed_files(of: &Value, naming: &str, path: &str, errors: &mut Errors) {
     if text(of, naming).is_empty() {
-        errors.required(format!("{path}.{naming}"), "");
+        errors.of("S21").required(format!("{path}.{naming}"), "");
     }
     mode(at(of, "defaultMode"), &format!("{path}.defaultMode"), errors);
     for (k, item) in list(of, "items").iter().enumerate() {
@@ -115,6 +121,7 @@ fn keyed_files(of: &Value, naming: &str, path: &str, errors: &mut Errors) {
 
 /// S22, S23: one key and the file that it becomes.
 pub(super) fn key_to_path(item: &Value, path: &str, errors: &mut Errors) {
+    errors.judge("S23");
     if text(item, "key").is_empty() {
         errors.required(format!("{path}.key"), "");
     }
@@ -127,8 +134,9 @@ pub(super) fn key_to_path(item: &Value, path: &str, errors: &mut Errors) {
 
 /// S31.
 fn image(of: &Value, path: &str, errors: &mut Errors) {
+    errors.judge("S31");
     if text(of, "reference").is_empty() {
-        errors.required(format!("{path}.reference"), "");
+        errors.of("S31").required(format!("{path}.reference"), "");
     }
     super::one_of(
         at(of, "pullPolicy"),
@@ -147,7 +155,7 @@ pub(super) fn tokens_need_an_account(pod: &Value, errors: &mut Errors) {
         for (k, source) in list(at(volume, "projected"), "sources").iter().enumerate() {
             if is_set(source, "serviceAccountToken") {
                 let field = format!("spec.volumes[{i}].projected.sources[{k}].serviceAccountToken");
-                errors.forbidden(field, "must not be specified when serviceAccountName is not set");
+                errors.of("S28").forbidden(field, "must not be specified when serviceAccountName is not set");
             }
         }
     }
