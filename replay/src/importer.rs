@@ -289,6 +289,8 @@ impl Importer {
             }
             return;
         }
+        // Only one record is kept open: another process' ends here.
+        self.close();
         self.open = Some(OpenRecord::new(header, body, outer, host, line, reader.is_some()));
     }
 

@@ -20,7 +20,8 @@ fn said(trace: &Trace) -> Vec<String> {
         .entries
         .iter()
         .map(|e| {
-            let pod = e.pod.map(|p| format!("{} {:?}", trace.pod_name(p), trace.pod(p).uid)).unwrap_or_default();
+            let pod =
+                e.pod.map(|p| format!("{} {:?}", trace.pod_name(p), trace.pod(p).uid)).unwrap_or_default();
             format!("{} {} {pod}", trace.clock(e), trace.describe(e))
         })
         .collect();
@@ -33,23 +34,33 @@ fn logs() -> Vec<(String, String)> {
     let fragment = |name: &str| {
         let text = std::fs::read_to_string(dir.join(name)).expect("a fragment");
         // Bare records only: what has a prefix already is another test's.
-        let bare = text.lines().filter(|l| l.starts_with(['I', 'W', 'E']) && l.contains("] ")).map(|l| format!("{l}\n"));
+        let bare = text
+            .lines()
+            .filter(|l| l.starts_with(['I', 'W', 'E']) && l.contains("] "))
+            .map(|l| format!("{l}\n"));
         (name.to_owned(), bare.collect())
     };
     vec![
         fragment("08-negative-grace-prestop-unstructured.log"),
         fragment("10-teardown-races-container-start.log"),
-        ("06".to_owned(), Recording::open("06-kubelet-kill-restart-delete-during-downtime").text("kubelet.log").to_owned()),
+        (
+            "06".to_owned(),
+            Recording::open("06-kubelet-kill-restart-delete-during-downtime").text("kubelet.log").to_owned(),
+        ),
     ]
 }
 
 /// The klog time of a line as parts: month, day, `hh:mm:ss`, fraction.
 fn parts(line: &str) -> Option<(&str, &str, &str, &str)> {
-    let ok = line.len() > 21 && line.is_char_boundary(21) && line.as_bytes()[5] == b' ' && line.as_bytes()[8] == b':';
+    let ok = line.len() > 21
+        && line.is_char_boundary(21)
+        && line.as_bytes()[5] == b' '
+        && line.as_bytes()[8] == b':';
     ok.then(|| (&line[1..3], &line[3..5], &line[6..14], &line[15..21]))
 }
 
-const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+const MONTHS: [&str; 12] =
+    ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
 fn each_line(text: &str, wrap: impl Fn(usize, &str, (&str, &str, &str, &str)) -> String) -> String {
     let mut last = ("11", "30", "18:48:57", "000000");
@@ -81,12 +92,18 @@ type Wrap = fn(usize, &str, (&str, &str, &str, &str)) -> String;
 
 const WRAPS: &[(&str, Wrap)] = &[
     ("journald short", |_, l, t| format!("{} {} {} node-1 kubelet[202]: {l}\n", month(t.0), t.1, t.2)),
-    ("journald precise", |_, l, t| format!("{} {} {}.{} a.b.c hyperkube[202]: {l}\n", month(t.0), t.1, t.2, t.3)),
-    ("localised", |_, l, t| format!("{}月 {} {} node7 kubelet[202]: {l}\n", t.0.trim_start_matches('0'), t.1, t.2)),
+    ("journald precise", |_, l, t| {
+        format!("{} {} {}.{} a.b.c hyperkube[202]: {l}\n", month(t.0), t.1, t.2, t.3)
+    }),
+    ("localised", |_, l, t| {
+        format!("{}月 {} {} node7 kubelet[202]: {l}\n", t.0.trim_start_matches('0'), t.1, t.2)
+    }),
     ("syslog without pid", |_, l, t| {
         format!("{} {:>2} {} node1 kubelet: {l}\n", month(t.0), t.1.trim_start_matches('0'), t.2)
     }),
-    ("rsyslog", |_, l, t| format!("2026-{}-{}T{}.{}+00:00 h microk8s.daemon-kubelite[202]: {l}\n", t.0, t.1, t.2, t.3)),
+    ("rsyslog", |_, l, t| {
+        format!("2026-{}-{}T{}.{}+00:00 h microk8s.daemon-kubelite[202]: {l}\n", t.0, t.1, t.2, t.3)
+    }),
     ("container log", |_, l, t| format!("2026-{}-{}T{}.{}123Z stderr F {l}\n", t.0, t.1, t.2, t.3)),
     ("container log in parts", |_, l, t| {
         let at = format!("2026-{}-{}T{}.{}123Z stderr", t.0, t.1, t.2, t.3);
@@ -112,7 +129,10 @@ const WRAPS: &[(&str, Wrap)] = &[
         )
     }),
     ("journalctl -o export", |n, l, t| {
-        format!("__CURSOR=c{n}\n__REALTIME_TIMESTAMP={}\n_PID=202\nSYSLOG_IDENTIFIER=kubelet\n_HOSTNAME=h\nMESSAGE={l}\n\n", micros(t))
+        format!(
+            "__CURSOR=c{n}\n__REALTIME_TIMESTAMP={}\n_PID=202\nSYSLOG_IDENTIFIER=kubelet\n_HOSTNAME=h\nMESSAGE={l}\n\n",
+            micros(t)
+        )
     }),
     ("cloud console", |_, l, t| format!("DEFAULT 2026-{}-{}T{}.{}Z {l}\n", t.0, t.1, t.2, t.3)),
     ("cloud console with a dash", |_, l, t| format!("2026-{}-{}T{}.{}Z - kubelet {l}\n", t.0, t.1, t.2, t.3)),
@@ -133,7 +153,10 @@ const WRAPS: &[(&str, Wrap)] = &[
         };
         if word.is_empty() { format!("{l}\n") } else { format!("{word}{}\n", &l[1..]) }
     }),
-    ("a lost first letter", |_, l, _| if parts(l).is_some() { format!("{}\n", &l[1..]) } else { format!("{l}\n") }),
+    (
+        "a lost first letter",
+        |_, l, _| if parts(l).is_some() { format!("{}\n", &l[1..]) } else { format!("{l}\n") },
+    ),
     ("collapsed padding", |_, l, _| {
         let mut out = l.to_owned();
         while let Some(at) = out.find("  ").filter(|at| *at < 40) {
@@ -168,12 +191,20 @@ fn damage_of_every_kind_says_the_same() {
         let lines: Vec<&str> = text.lines().collect();
         let twice: String = lines.iter().map(|l| format!("{l}\n{l}\n")).collect();
         let thrice = format!("{text}\n# again\n{text}");
-        let interrupted: String = lines.iter().map(|l| format!("{l}\n\n-------\nroot@host:~# grep x\n")).collect();
-        for (damage, damaged) in [("doubled lines", twice), ("three greps", thrice), ("prompts between", interrupted)] {
+        let interrupted: String =
+            lines.iter().map(|l| format!("{l}\n\n-------\nroot@host:~# grep x\n")).collect();
+        for (damage, damaged) in
+            [("doubled lines", twice), ("three greps", thrice), ("prompts between", interrupted)]
+        {
             // Lines without a header go with the record before them: what is put between cuts them off.
             let got = said(&trace(damaged.as_bytes()));
             let missing: Vec<&String> = want.iter().filter(|w| !got.contains(w)).take(3).collect();
-            assert!(missing.is_empty() && got.len() == want.len(), "{name} with {damage}: missing {missing:#?}, {} of {}", got.len(), want.len());
+            assert!(
+                missing.is_empty() && got.len() == want.len(),
+                "{name} with {damage}: missing {missing:#?}, {} of {}",
+                got.len(),
+                want.len()
+            );
         }
         // Newest first, as consoles export. Records of several lines don't survive that, and aren't asked for.
         if name.starts_with("08") {
@@ -229,8 +260,10 @@ fn a_shipper_that_escapes_is_read() {
 
 #[test]
 fn two_records_on_one_line_are_two() {
-    let a = "I0313 10:00:00.000000    1795 kubelet.go:1] \"SyncLoop DELETE\" source=\"api\" pods=[\"ns/web\"]";
-    let b = "I0313 10:00:01.000000    1795 kubelet.go:1] \"SyncLoop REMOVE\" source=\"api\" pods=[\"ns/web\"]";
+    let a =
+        "I0313 10:00:00.000000    1795 kubelet.go:1] \"SyncLoop DELETE\" source=\"api\" pods=[\"ns/web\"]";
+    let b =
+        "I0313 10:00:01.000000    1795 kubelet.go:1] \"SyncLoop REMOVE\" source=\"api\" pods=[\"ns/web\"]";
     let got = trace(format!("{a} {b}\n").as_bytes());
     assert_eq!(got.entries.len(), 2, "{:?}", got.entries);
 }

@@ -175,6 +175,7 @@ impl<'a> View<'a> {
             .unwrap_or(self.end);
         Finding {
             kind,
+            invariant: kind.invariant(),
             pod,
             instance: None,
             at,
