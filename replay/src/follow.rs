@@ -170,7 +170,8 @@ impl Follower<'_> {
         let first = self.events.is_empty();
         let new_run =
             entry.witness == Witness::Kubelet && entry.pid != 0 && self.runs.insert((entry.host, entry.pid));
-        if !first && !(new_run && self.runs.len() > 1) {
+        let again = new_run && self.runs.len() > 1;
+        if !first && !again {
             return;
         }
         self.asked.clear();
@@ -182,6 +183,10 @@ impl Follower<'_> {
         self.fact(Fact::SourceReady { source: Source::File });
     }
 
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "names the few verbs it reads; the others say nothing to it"
+    )]
     fn entry(&mut self, i: usize, entry: &Entry) {
         let Some(pod) = entry.pod else { return };
         let uid = self.uid(pod);
@@ -220,10 +225,8 @@ impl Follower<'_> {
 
     /// What the entry says of the pod's desired state.
     fn desire(&mut self, pod: PodIx, entry: &Entry) {
-        let told = match &entry.payload {
-            Payload::Object(object) if entry.verb != Verb::PodDeleted => object.pod.clone(),
-            _ => None,
-        };
+        let object = entry.payload.object().filter(|_| entry.verb != Verb::PodDeleted);
+        let told = object.and_then(|o| o.pod.clone());
         if let Some(told) = told {
             let changed = self.desired.get(&pod).is_none_or(|old| {
                 told.generation >= old.generation && (old.spec != told.spec || old.deletion != told.deletion)
@@ -341,9 +344,9 @@ impl Follower<'_> {
             Stage::Created => None,
             Stage::Exited(_) => return,
         };
-        let code = match entry.payload {
-            Payload::Exit(Some(code), _) => i32::try_from(code).unwrap_or(137),
-            _ => self.exit_code(c).unwrap_or(137),
+        let code = match entry.payload.exit_code() {
+            Some(code) => i32::try_from(code).unwrap_or(137),
+            None => self.exit_code(c).unwrap_or(137),
         };
         let reason = if code == 0 { "Completed" } else { "Error" };
         let at = life.finished_at.map_or(self.now, |m| Time(u64::try_from(m.0).unwrap_or(0)).min(self.now));
@@ -356,11 +359,7 @@ impl Follower<'_> {
     /// The exit code that any line tells of this instance.
     fn exit_code(&self, c: ContainerIx) -> Option<i32> {
         let own = self.view.of_container(c).iter().map(|i| &self.trace.entries[*i].payload);
-        let said = own.filter_map(|p| match p {
-            Payload::Exit(code, _) => *code,
-            _ => None,
-        });
-        said.map(|c| i32::try_from(c).unwrap_or(137)).next()
+        own.filter_map(Payload::exit_code).map(|c| i32::try_from(c).unwrap_or(137)).next()
     }
 
     fn liveness(&mut self, entry: &Entry, pod: PodUid) {

@@ -275,11 +275,9 @@ impl Importer {
         let host = self.last_host.clone().filter(|_| outer.host.is_some());
         if reader.is_some() && !klog::may_continue(body) {
             let record = Record {
-                severity: header.severity,
                 stamp: header.stamp,
                 received: outer.received,
                 pid: header.pid,
-                file: header.file,
                 body,
                 host: host.as_ref(),
                 line,

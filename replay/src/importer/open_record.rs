@@ -12,12 +12,10 @@ const MOST_BYTES: usize = 1 << 20;
 
 /// A record being put together.
 pub struct OpenRecord {
-    severity: Option<u8>,
     stamp: Option<Stamp>,
     received: Option<Stamp>,
     pid: u64,
     outer_pid: u64,
-    file: Vec<u8>,
     body: Vec<u8>,
     /// Where each further line begins in the body, and how wide the physical line before it was.
     joints: Vec<(usize, usize)>,
@@ -38,12 +36,10 @@ impl OpenRecord {
         says_something: bool,
     ) -> OpenRecord {
         OpenRecord {
-            severity: header.severity,
             stamp: header.stamp,
             received: outer.received,
             pid: header.pid,
             outer_pid: outer.pid,
-            file: header.file.to_vec(),
             body: body.to_vec(),
             joints: Vec::new(),
             host,
@@ -108,11 +104,9 @@ impl OpenRecord {
         let body = body.as_deref().unwrap_or(&joined);
         let Some(reader) = klog::recognise(body) else { return sink.skip(Skipped::NothingSaid) };
         let record = Record {
-            severity: self.severity,
             stamp: self.stamp,
             received: self.received,
             pid: self.pid,
-            file: &self.file,
             body,
             host: self.host.as_ref(),
             line: self.line,
