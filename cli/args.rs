@@ -43,6 +43,8 @@ pub enum Command {
     Snapshot(Snapshot),
     /// Hand over what any node left behind, get what happened and which invariant was broken
     Judge(Judge),
+    /// Fold what any node left behind into a journal, so that replay, log and the views work on it
+    Import(Import),
     /// Fold a journal from the start and compare everything that it recorded: digests, commands, snapshots, chain
     Verify(Journal),
     /// Explain what would become of a request on pods/dynamic, stage by stage, without a server
@@ -285,6 +287,9 @@ pub struct Judge {
     /// The year of stamps that have none
     #[arg(long, value_name = "YEAR")]
     pub year: Option<i32>,
+    /// Let nodefold's core follow the facts, and say where it would have done otherwise
+    #[arg(long)]
+    pub shadow: bool,
     /// Show the timeline of this pod (NS/NAME or its UID)
     #[arg(long, value_name = "POD", conflicts_with = "json")]
     pub pod: Option<String>,
@@ -294,6 +299,23 @@ pub struct Judge {
     /// Only the verdict, no timeline
     #[arg(short, long, conflicts_with = "json")]
     pub quiet: bool,
+}
+
+/// `nodefold import`
+#[derive(Debug, Args)]
+pub struct Import {
+    /// What the node left behind (`-`: standard input)
+    #[arg(required = true, value_name = "FILES")]
+    pub files: Vec<PathBuf>,
+    /// Write the journal into this directory, which must not hold one
+    #[arg(short, long, value_name = "DIR")]
+    pub out: PathBuf,
+    /// The year of stamps that have none
+    #[arg(long, value_name = "YEAR")]
+    pub year: Option<i32>,
+    /// JSON instead of lines
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `nodefold replay`

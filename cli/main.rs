@@ -16,6 +16,7 @@ mod check;
 mod commands;
 mod ending;
 mod facts;
+mod import;
 mod journal;
 mod json;
 mod judge;
@@ -70,6 +71,7 @@ fn main() -> ExitCode {
         args::Command::Snapshot(args) => snapshot::snapshot(args, &mut out),
         args::Command::Admit(args) => admit::admit(args, &mut out),
         args::Command::Judge(args) => judge::judge(args, &mut out),
+        args::Command::Import(args) => import::import(args, &mut out),
         args::Command::Verify(args) => verify::verify(&args.journal, args.json, &mut out),
         args::Command::Sim(args) => sim::sim(args, &mut out),
         args::Command::Shrink(args) => shrink::shrink(args, &mut out),
