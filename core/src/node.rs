@@ -249,64 +249,72 @@ impl Node {
 
     /// The rooms below `observe`, for the pods that were touched.
     fn settle(&mut self, mut touched: Touched, out: &mut Commands) {
-        let only = if let [uid] = touched.pods() { self.state.pods.get(uid) } else { None };
-        if only.is_none_or(|pod| !allocate::is_through(pod, &self.state.queue)) {
-            allocate::room(&mut self.state, &touched, out);
+        let several = touched.pods().len() > 1;
+        if several {
+            allocate::room(&mut self.state, touched.pods(), out);
         }
         for &uid in touched.pods() {
             self.cache.pod_touched(uid);
-            let (sources_ready, runtime_seen) =
-                (self.state.sources_ready(), self.state.recovery.runtime.seen);
-            let may_undo = sources_ready && runtime_seen && self.state.recovery.mounts.seen;
-            let state = &mut self.state;
-            let Some(pod) = state.pods.get_mut(&uid).map(Arc::make_mut) else { continue };
-            let mut context = Context {
-                config: &state.config,
-                now: state.now,
-                event: state.events,
-                epoch: state.epoch,
-                runtime_seen,
-                may_undo,
-                objects: &state.objects,
-                next_op: &mut state.next_op,
-                observations: &mut state.observations,
-                out,
-                anomalies: &mut state.anomalies,
-                wake: None,
-            };
-            volumes::reconcile(pod, &mut context);
-            actuate::actuate(pod, &mut context);
-            publish::publish(pod, &mut context);
-            let wake = context.wake;
-            if pod.wake != wake {
-                if let Some((at, why)) = pod.wake {
-                    state.wakes.remove(&(at, uid, why));
-                }
-                if let Some((at, why)) = wake {
-                    state.wakes.insert((at, uid, why));
-                }
-                pod.wake = wake;
-            }
-            let freed =
-                !allocate::charge::is_current(pod) && allocate::charge::renew(pod, &mut state.charged);
-            let (lets_go, ends) = (!pod.let_go.is_empty(), pod.object_gone);
-            if freed {
-                allocate::charge::use_freed(state);
-            }
-            if lets_go {
-                observe::unsubscribe(state, uid);
-            }
-            if ends {
-                for woken in observe::forget_if_over(state, uid, out) {
-                    self.cache.pod_touched(woken);
-                }
-            }
+            self.settle_pod(uid, several, out);
         }
         for object in self.state.objects_changed.drain(..) {
             self.cache.object_changed(object);
         }
         touched.clear();
         self.touched = touched;
+    }
+
+    /// The same for one pod; `allocate` comes first, unless it has been through for all of several.
+    fn settle_pod(&mut self, uid: PodUid, is_allocated: bool, out: &mut Commands) {
+        let state = &mut self.state;
+        let (sources_ready, runtime_seen) = (state.sources_ready(), state.recovery.runtime.seen);
+        let may_undo = sources_ready && runtime_seen && state.recovery.mounts.seen;
+        let mut found = state.pods.get_mut(&uid);
+        if !is_allocated && !found.as_ref().is_some_and(|pod| allocate::is_through(pod, &state.queue)) {
+            allocate::room(state, &[uid], out);
+            found = state.pods.get_mut(&uid);
+        }
+        let Some(pod) = found.map(Arc::make_mut) else { return };
+        let mut context = Context {
+            config: &state.config,
+            now: state.now,
+            event: state.events,
+            epoch: state.epoch,
+            runtime_seen,
+            may_undo,
+            objects: &state.objects,
+            next_op: &mut state.next_op,
+            observations: &mut state.observations,
+            out,
+            anomalies: &mut state.anomalies,
+            wake: None,
+        };
+        volumes::reconcile(pod, &mut context);
+        actuate::actuate(pod, &mut context);
+        publish::publish(pod, &mut context);
+        let wake = context.wake;
+        if pod.wake != wake {
+            if let Some((at, why)) = pod.wake {
+                state.wakes.remove(&(at, uid, why));
+            }
+            if let Some((at, why)) = wake {
+                state.wakes.insert((at, uid, why));
+            }
+            pod.wake = wake;
+        }
+        let freed = !allocate::charge::is_current(pod) && allocate::charge::renew(pod, &mut state.charged);
+        let (lets_go, ends) = (!pod.let_go.is_empty(), pod.object_gone);
+        if freed {
+            allocate::charge::use_freed(state);
+        }
+        if lets_go {
+            observe::unsubscribe(state, uid);
+        }
+        if ends {
+            for woken in observe::forget_if_over(state, uid, out) {
+                self.cache.pod_touched(woken);
+            }
+        }
     }
 
     /// When time itself becomes a fact: the next moment at which a `Tick` would change something.

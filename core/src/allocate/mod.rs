@@ -22,9 +22,9 @@ use alloc::vec::Vec;
 use transaction::Verdict;
 
 /// Admits new pods and books or tries changed ones, of those touched.
-pub(crate) fn room(state: &mut State, touched: &Touched, out: &mut Commands) {
+pub(crate) fn room(state: &mut State, touched: &[PodUid], out: &mut Commands) {
     let mut newly_queued = Vec::new();
-    match touched.pods() {
+    match touched {
         [] => {}
         [only] => visit(state, *only, &mut newly_queued, out),
         several => {
