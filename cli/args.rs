@@ -1,6 +1,6 @@
 //! The command line.
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
 /// Run, replay and look at a Kubernetes node's lifecycle.
@@ -8,7 +8,7 @@ use std::path::PathBuf;
 #[command(name = "nodefold", version, about, propagate_version = true)]
 #[command(
     after_help = "Exit status: 0 all is as it should be; 1 an expectation or a recorded digest does not hold, or an \
-invariant broke; 2 the input can't be used."
+invariant broke, or a request is refused; 2 the input can't be used."
 )]
 pub struct Cli {
     /// What to do.
@@ -19,16 +19,64 @@ pub struct Cli {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Play scenarios on a simulated node and check what they expect
+    /// Play scenarios on a simulated node, or on this host, and check what they expect
     Run(Run),
     /// Fold a journal again: its timeline, or the state of a pod at any moment
     Replay(Replay),
     /// Show a journal's records
     Log(Log),
     /// Write a snapshot of a journal's state, so that it need not be folded from the start
-    Snapshot(Journal),
+    Snapshot(Snapshot),
     /// Fold a journal from the start and compare everything that it recorded: digests, commands, snapshots, chain
     Verify(Journal),
+    /// Explain what would become of a request on pods/dynamic, stage by stage, without a server
+    Admit(Admit),
+    /// Hunt: run many seeds, each a world with its own faults and users, all oracles on
+    Sim(Sim),
+    /// Make the history of a find as short as it can be
+    Shrink(Shrink),
+}
+
+/// `nodefold sim`
+#[derive(Debug, Args)]
+pub struct Sim {
+    /// So many seeds, or those from A to before B (1000 unless `--time` is given)
+    #[arg(long, value_name = "N|A..B", conflicts_with = "seed")]
+    pub seeds: Option<String>,
+    /// One seed
+    #[arg(long)]
+    pub seed: Option<u64>,
+    /// Stop after this long: 60s, 5m, 1h
+    #[arg(long)]
+    pub time: Option<String>,
+    /// How many at once: as many as there are processors unless given
+    #[arg(long, value_name = "N")]
+    pub jobs: Option<usize>,
+    /// No other faults than these
+    #[arg(long, value_name = "FAULT,..", value_delimiter = ',')]
+    pub only: Vec<String>,
+    /// None of these faults or actions
+    #[arg(long, value_name = "FAULT,..", value_delimiter = ',')]
+    pub without: Vec<String>,
+    /// JSON, one object a line
+    #[arg(long)]
+    pub json: bool,
+    /// Where the histories of finds are kept: nodefold-found unless given
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+}
+
+/// `nodefold shrink`
+#[derive(Debug, Args)]
+pub struct Shrink {
+    /// The history, as `nodefold sim` saved it
+    pub history: PathBuf,
+    /// Where the shrunk one goes: beside it unless given
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// Stop after this long
+    #[arg(long, value_name = "N", default_value_t = 60)]
+    pub seconds: u64,
 }
 
 /// `nodefold run`
@@ -37,6 +85,12 @@ pub struct Run {
     /// Scenario files
     #[arg(required = true, value_name = "SCENARIO")]
     pub scenarios: Vec<PathBuf>,
+    /// Where: in a simulated world, or with real mounts and processes on this host (needs root)
+    #[arg(long, value_enum, default_value_t = BackendKind::Simulated, value_name = "BACKEND")]
+    pub backend: BackendKind,
+    /// An image that is a directory of this host: its root file system, or one with `rootfs` in it. Any tag, if NAME has none
+    #[arg(long = "image", value_name = "NAME=PATH", value_parser = image)]
+    pub images: Vec<(String, PathBuf)>,
     /// Keep the node's journal in this directory (with several scenarios, in one below it for each, by name)
     #[arg(long, value_name = "DIR")]
     pub journal: Option<PathBuf>,
@@ -49,6 +103,23 @@ pub struct Run {
     /// Only the result of each scenario; of one that fails, the timeline too
     #[arg(short, long, conflicts_with = "json")]
     pub quiet: bool,
+}
+
+/// What a scenario is played on.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
+pub enum BackendKind {
+    /// The simulated world
+    Simulated,
+    /// This host
+    Linux,
+}
+
+/// Reads `NAME=PATH`.
+fn image(text: &str) -> Result<(String, PathBuf), String> {
+    match text.split_once('=') {
+        Some((name, path)) if !name.is_empty() && !path.is_empty() => Ok((name.to_owned(), path.into())),
+        Some(_) | None => Err("write NAME=PATH, as in registry.local/app=/srv/app-root".into()),
+    }
 }
 
 /// `nodefold replay`
@@ -89,7 +160,20 @@ pub struct Log {
     pub json: bool,
 }
 
-/// `nodefold snapshot` and `nodefold verify`
+/// `nodefold snapshot`
+#[derive(Debug, Args)]
+pub struct Snapshot {
+    /// The journal's directory
+    pub journal: PathBuf,
+    /// Write no snapshot into the journal, but its state as a document that every version reads into this file
+    #[arg(long, value_name = "FILE")]
+    pub portable: Option<PathBuf>,
+    /// JSON instead of lines
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `nodefold verify`
 #[derive(Debug, Args)]
 pub struct Journal {
     /// The journal's directory
@@ -97,4 +181,31 @@ pub struct Journal {
     /// JSON instead of lines
     #[arg(long)]
     pub json: bool,
+}
+
+/// `nodefold admit`
+#[derive(Debug, Args)]
+pub struct Admit {
+    /// A directory of the cluster's manifests: webhook configurations, admission policies and bindings, namespaces,
+    /// limit ranges, quotas, nodes, roles and bindings, params
+    #[arg(long, value_name = "DIR")]
+    pub policies: PathBuf,
+    /// The pod as it is stored, status included (`kubectl get pod NAME -o yaml`)
+    #[arg(long, value_name = "POD.yaml")]
+    pub pod: PathBuf,
+    /// What is asked: a strategic-merge patch, a list of JSON patch operations, or the whole pod as it shall be
+    #[arg(long, value_name = "PATCH.yaml")]
+    pub request: PathBuf,
+    /// Who asks; without it nobody's roles are looked at
+    #[arg(long = "as", value_name = "USER")]
+    pub user: Option<String>,
+    /// A group that the user is in, besides those that the name implies
+    #[arg(long = "as-group", value_name = "GROUP", requires = "user")]
+    pub groups: Vec<String>,
+    /// One JSON object
+    #[arg(long)]
+    pub json: bool,
+    /// Every rule that holds, too
+    #[arg(short, long, conflicts_with = "json")]
+    pub verbose: bool,
 }

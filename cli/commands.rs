@@ -45,7 +45,7 @@ pub fn detail(action: &Action) -> String {
                 resources.requests.iter().map(|(name, amount)| format!("{name} {amount}")).collect();
             format!("requests {}", amounts.join(", "))
         }
-        Action::PublishStatus { status } => {
+        Action::PublishStatus { status, .. } => {
             let ready = status.containers.iter().filter(|c| c.ready).count();
             format!("{}, {ready}/{} ready", status.phase.as_str(), status.containers.len())
         }
@@ -53,6 +53,7 @@ pub fn detail(action: &Action) -> String {
             let weight = if event.warning { "Warning" } else { "Normal" };
             format!("{weight} {}: {}", event.reason, event.message)
         }
+        Action::DeleteMirror { namespace, name } => format!("of {namespace}/{name}"),
         Action::MountVolume { .. }
         | Action::UnmountVolume { .. }
         | Action::RefreshVolume { .. }
@@ -64,6 +65,7 @@ pub fn detail(action: &Action) -> String {
         | Action::RemoveContainer { .. }
         | Action::ObserveMounts
         | Action::ObserveRuntime
-        | Action::ReleasePod => String::new(),
+        | Action::ReleasePod
+        | Action::CreateMirror { .. } => String::new(),
     }
 }

@@ -1,7 +1,7 @@
 //! Facts in words: about which thing, by which operation, what happened, and whether that is good news.
 
 use crate::paint::Tone;
-use nodefold_core::event::{ErrorClass, Exit, Fact, Hook, OpError, ProbeKind, UsageOf};
+use nodefold_core::event::{ErrorClass, Exit, Fact, Hook, Mirror, OpError, ProbeKind, UsageOf};
 use nodefold_core::ids::{ObjectKind, ObjectRef, OpId, Source};
 use std::fmt::Display;
 
@@ -140,11 +140,25 @@ pub fn told(fact: &Fact) -> Told {
             Told::about("", Some(*op), text)
         }
         Fact::StatusWritten { op, .. } => Told { tone: Tone::Quiet, ..Told::about("", Some(*op), none()) },
+        Fact::MirrorSeen { mirror, .. } => Told::about("", None, mirror_text(mirror)),
+        Fact::MirrorCreated { op, mirror, .. } => Told::about("", Some(*op), mirror_text(mirror)),
+        Fact::MirrorGone { namespace, name, mirror } => {
+            Told::about("", None, format!("{mirror}, of {namespace}/{name}"))
+        }
+        Fact::MirrorDeleted { op, namespace, name, mirror } => {
+            Told::about("", Some(*op), format!("{mirror}, of {namespace}/{name}"))
+        }
+        Fact::MirrorFailed { op, error, .. } => Told::failed("", *op, error),
         Fact::PodResizeFailed { op, error, .. }
         | Fact::ObserveFailed { op, error }
         | Fact::StatusWriteFailed { op, error, .. }
         | Fact::ReleaseFailed { op, error, .. } => Told::failed("", *op, error),
     }
+}
+
+fn mirror_text(mirror: &Mirror) -> String {
+    let deleting = if mirror.deleting { ", being deleted" } else { "" };
+    format!("object {}{deleting}", mirror.uid)
 }
 
 /// An exit in words: `exit code 137, signal 9 (OOMKilled)`.

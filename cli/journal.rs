@@ -5,13 +5,11 @@ use nodefold_api::ApiEvent;
 use nodefold_core::command::Command;
 use nodefold_core::time::Time;
 use nodefold_core::{Config, Event, Node};
-use nodefold_harness::Record;
 use nodefold_harness::log::{FactLog, LogError};
+use nodefold_harness::{Brain, NewBrain, Record};
 use nodefold_journal::{Error, Files, Options, Storage, Writer, resume};
-use std::cell::RefCell;
 use std::path::Path;
-use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The stream of the API's requests among a journal's foreign records.
 pub const API_STREAM: &str = "api";
@@ -23,7 +21,7 @@ const SEAL_KEY: [u8; 32] = *b"nodefold run, seals no real data";
 /// A journal that a run writes. Clones write the same one.
 #[derive(Clone)]
 pub struct RunJournal {
-    open: Rc<RefCell<Open>>,
+    open: Arc<Mutex<Open>>,
 }
 
 struct Open {
@@ -53,21 +51,25 @@ impl Beside {
 }
 
 impl RunJournal {
-    /// Begins a journal in a directory that holds none.
-    pub fn create(dir: &Path, config: &Config) -> Result<RunJournal, Error> {
+    /// Begins a journal in a directory that holds none. A real node's facts are `durable` before they are folded; a
+    /// simulated one may forget what the machine forgets, and a sync for each of its facts is an hour's wait.
+    pub fn create(dir: &Path, config: &Config, durable: bool) -> Result<RunJournal, Error> {
         let storage = Files::at(dir);
-        // The simulated node may forget what the machine forgets, and a sync for each of its facts is an hour's wait.
-        let options = Options { sync: false, ..Options::default() };
+        let options = Options { sync: durable, ..Options::default() };
         let mut node = Node::new(config.clone());
         let writer = Writer::create(storage.clone(), options.clone(), config, &mut node)?;
         let open = Open { storage, options, writer: Some(writer), beside: Vec::new(), step: String::new() };
-        Ok(RunJournal { open: Rc::new(RefCell::new(open)) })
+        Ok(RunJournal { open: Arc::new(Mutex::new(open)) })
+    }
+
+    fn open(&self) -> MutexGuard<'_, Open> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Notes what the story says: its name, steps, marks and expectations.
     pub fn note(&self, record: &Record) -> Result<(), LogError> {
         if let Record::StepBegan { title, .. } = record {
-            self.open.borrow_mut().step.clone_from(title);
+            self.open().step.clone_from(title);
         }
         let (at, mark, text) = match record {
             Record::ScenarioBegan { name, about, at } => (at, "scenario", format!("{name}: {about}")),
@@ -78,7 +80,7 @@ impl RunJournal {
             Record::Marked { at, name } => (at, "mark", name.to_string()),
             Record::Expectation { at, held, line, .. } => {
                 let mark = if *held { "held" } else { "missed" };
-                (at, mark, format!("{}  (line {line})", self.open.borrow().step))
+                (at, mark, format!("{}  (line {line})", self.open().step))
             }
             Record::InvariantBroken { at, violation } => (at, "invariant", violation.clone()),
             Record::Crashed { at, host } => (at, "crash", (if *host { "host" } else { "agent" }).to_owned()),
@@ -96,7 +98,7 @@ impl RunJournal {
     }
 
     fn beside(&self, record: Beside) -> Result<(), LogError> {
-        let mut open = self.open.borrow_mut();
+        let mut open = self.open();
         // A run's last remarks come after its journal's end.
         let Some(writer) = &mut open.writer else { return Ok(()) };
         record.append(writer).map_err(refused)?;
@@ -106,18 +108,19 @@ impl RunJournal {
 }
 
 impl FactLog for RunJournal {
-    fn fact(&mut self, event: &Event, before: &mut Node) -> Result<(), LogError> {
-        let mut open = self.open.borrow_mut();
+    fn fact(&mut self, event: &Event, before: &mut dyn Brain) -> Result<(), LogError> {
+        let mut open = self.open();
         let Some(writer) = &mut open.writer else {
             return Err(LogError("it was closed already".to_owned()));
         };
+        let before = production(before)?;
         writer.append(event).and_then(|()| writer.commit(before)).map_err(refused)?;
         open.beside.clear();
         Ok(())
     }
 
     fn commands_given(&mut self, commands: &[Command]) {
-        if let Some(writer) = &mut self.open.borrow_mut().writer {
+        if let Some(writer) = &mut self.open().writer {
             writer.commands_given(commands);
         }
     }
@@ -126,8 +129,8 @@ impl FactLog for RunJournal {
         self.beside(Beside::Request { at: event.at, bytes: event.sealed(&SEAL_KEY).to_bytes() })
     }
 
-    fn recover(&mut self) -> Result<Node, LogError> {
-        let mut open = self.open.borrow_mut();
+    fn recover(&mut self, _new: &NewBrain) -> Result<Box<dyn Brain>, LogError> {
+        let mut open = self.open();
         // Dropped without a stop, as a crash leaves it; that gives up the lock, too.
         open.writer = None;
         let resumed = resume::<Node>(open.storage.clone(), open.options.clone()).map_err(refused)?;
@@ -139,17 +142,27 @@ impl FactLog for RunJournal {
             record.append(&mut writer).map_err(refused)?;
         }
         open.writer = Some(writer);
-        Ok(resumed.fold)
+        Ok(Box::new(resumed.fold))
     }
 
-    fn close(&mut self, node: &mut Node) -> Result<(), LogError> {
-        let Some(mut writer) = self.open.borrow_mut().writer.take() else { return Ok(()) };
+    fn fork(&self) -> Result<Box<dyn FactLog>, LogError> {
+        Err(LogError("it records one world, and can't go on as two".to_owned()))
+    }
+
+    fn close(&mut self, brain: &mut dyn Brain) -> Result<(), LogError> {
+        let node = production(brain)?;
+        let Some(mut writer) = self.open().writer.take() else { return Ok(()) };
         // What was asked and noted after the last fact is part of the story, too.
         if writer.pending() > 0 {
             writer.commit(node).map_err(refused)?;
         }
         writer.stop(node).map(|_| ()).map_err(refused)
     }
+}
+
+/// A journal on disk keeps the production core's state, and no other's.
+fn production(brain: &mut dyn Brain) -> Result<&mut Node, LogError> {
+    brain.node_mut().ok_or_else(|| LogError("only the production core can be kept in a journal".to_owned()))
 }
 
 fn refused(error: Error) -> LogError {

@@ -122,7 +122,7 @@ fn command_json(command: &Command, names: &Names) -> Value {
         json!({"subject": commands::subject(action), "text": commands::detail(action),
                "cause": {"fact": command.cause.event.0, "rule": format!("{:?}", command.cause.rule)}}),
     );
-    if let Action::PublishStatus { status } = action {
+    if let Action::PublishStatus { status, .. } = action {
         value = with(value, json!({"status": nodefold_k8s::status_to_json(status, command.pod)}));
     }
     if let Action::RecordEvent(event) = action {

@@ -1,11 +1,14 @@
 //! `nodefold`: plays scenarios on a simulated node, and folds what a node's journal recorded again, to show what
-//! happened, why, and in which state everything was at any moment.
+//! happened, why, and in which state everything was at any moment. Explains what an API server would say of a request.
 //!
 //! ```text
 //! nodefold run examples/workspace-swap.yaml --journal /tmp/swap
 //! nodefold replay /tmp/swap --at 3s --pod default/worker
+//! nodefold admit --policies examples/admission/cluster --pod examples/admission/pod.yaml \
+//!     --request examples/admission/add-worker.yaml
 //! ```
 
+mod admit;
 mod args;
 mod axis;
 mod commands;
@@ -14,8 +17,10 @@ mod facts;
 mod journal;
 mod json;
 mod lanes;
+mod linux;
 mod lives;
 mod log;
+mod manifests;
 mod names;
 mod out;
 mod paint;
@@ -24,6 +29,8 @@ mod pods;
 mod replay;
 mod requests;
 mod run;
+mod shrink;
+mod sim;
 mod snapshot;
 mod story;
 mod timeline;
@@ -38,6 +45,10 @@ use paint::{Tone, paint};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    // First of all: this process may be meant to be a pod's shim.
+    if let Some(code) = nodefold_agent::pod::dispatch(std::env::args_os()) {
+        return code;
+    }
     let cli = args::Cli::parse();
     let mut out = Out::new();
     let done = match &cli.command {
@@ -45,7 +56,10 @@ fn main() -> ExitCode {
         args::Command::Replay(args) => replay::replay(args, &mut out),
         args::Command::Log(args) => log::log(args, &mut out),
         args::Command::Snapshot(args) => snapshot::snapshot(args, &mut out),
+        args::Command::Admit(args) => admit::admit(args, &mut out),
         args::Command::Verify(args) => verify::verify(&args.journal, args.json, &mut out),
+        args::Command::Sim(args) => sim::sim(args, &mut out),
+        args::Command::Shrink(args) => shrink::shrink(args, &mut out),
     };
     let ending = done.unwrap_or_else(|error| {
         out.complain(format!("{} {error:#}", paint(Tone::Bad.style(), "error:")));

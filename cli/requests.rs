@@ -34,6 +34,7 @@ pub fn asked(event: &ApiEvent) -> Asked {
                 what: format!("status of {namespace}/{name}: {phase}"),
             }
         }
+        Request::PatchStatus { namespace, name, body } => of_pod("status", namespace, name, how(body)),
         Request::Release { uid } => Asked { object: None, what: format!("release pod {uid}") },
         Request::NodeGates(gates) => Asked {
             object: None,
@@ -59,7 +60,7 @@ fn of_pod(subresource: &str, namespace: &str, name: &str, how: &str) -> Asked {
 
 const fn how(body: &Body) -> &'static str {
     match body {
-        Body::StrategicMerge(_) => "patch",
+        Body::StrategicMerge(_) | Body::Merge(_) | Body::JsonPatch(_) => "patch",
         Body::Full(_) => "replace",
     }
 }
@@ -69,6 +70,8 @@ pub fn to_json(request: &Request) -> Value {
     let pod = |verb: &str, namespace: &str, name: &str, body: &Body| {
         let (form, body) = match body {
             Body::StrategicMerge(patch) => ("strategicMerge", patch),
+            Body::Merge(patch) => ("merge", patch),
+            Body::JsonPatch(patch) => ("json", patch),
             Body::Full(whole) => ("full", whole),
         };
         json!({"verb": verb, "namespace": namespace, "name": name, "form": form, "body": body})
@@ -88,6 +91,7 @@ pub fn to_json(request: &Request) -> Value {
         Request::Status { namespace, name, uid, status } => json!({
             "verb": "status", "namespace": &**namespace, "name": &**name, "uid": uid.to_string(), "status": status,
         }),
+        Request::PatchStatus { namespace, name, body } => pod("patchStatus", namespace, name, body),
         Request::Release { uid } => json!({"verb": "release", "uid": uid.to_string()}),
         Request::NodeGates(gates) => json!({
             "verb": "gates", "DynamicContainers": gates.dynamic_containers,

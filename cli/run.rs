@@ -1,14 +1,16 @@
-//! `nodefold run`: plays scenarios on a simulated node, shows what happens and how it ended.
+//! `nodefold run`: plays scenarios on a simulated node or on this host, shows what happens and how it ended.
 
-use crate::args;
+use crate::args::{self, BackendKind};
 use crate::ending::{Ending, Unusable};
 use crate::journal::RunJournal;
 use crate::json;
+use crate::linux;
 use crate::names::{Names, clock};
 use crate::out::Out;
 use crate::paint::{Tone, paint};
 use crate::view::{Form, View};
 use anyhow::Result;
+use nodefold_core::time::Time;
 use nodefold_harness::log::LogError;
 use nodefold_harness::world::BEGINNING;
 use nodefold_harness::{Observer, Outcome, Record, RunOptions, Scenario, Verdict, node_config};
@@ -96,8 +98,9 @@ impl Observer for Told<'_, '_> {
 }
 
 fn play(scenario: &Scenario, directory: Option<&Path>, args: &args::Run, out: &mut Out) -> Result<Ending> {
+    let is_real = args.backend == BackendKind::Linux;
     let journal = match directory {
-        Some(dir) => Some(RunJournal::create(dir, &node_config(scenario))?),
+        Some(dir) => Some(RunJournal::create(dir, &node_config(scenario), is_real)?),
         None => None,
     };
     let form = match (args.json, args.quiet) {
@@ -105,10 +108,16 @@ fn play(scenario: &Scenario, directory: Option<&Path>, args: &args::Run, out: &m
         (false, true) => Form::KeptBack,
         (false, false) => Form::Lines,
     };
-    let mut view = View::new(out, form, args.verbose, BEGINNING);
+    let began = if is_real { nodefold_agent::clock::now() } else { BEGINNING };
+    let mut view = View::new(out, form, args.verbose, began);
     let mut told = Told { view: &mut view, journal: journal.clone(), refused: None };
     let log = journal.map(|journal| Box::new(journal) as _);
-    let outcome = nodefold_harness::run(scenario, RunOptions { log, ..RunOptions::default() }, &mut told);
+    let outcome = match args.backend {
+        BackendKind::Simulated => {
+            nodefold_harness::run(scenario, RunOptions { log, ..RunOptions::default() }, &mut told)
+        }
+        BackendKind::Linux => linux::run(scenario, args, log, &mut told)?,
+    };
     if let Some(error) = told.refused {
         return Err(error.into());
     }
@@ -118,7 +127,7 @@ fn play(scenario: &Scenario, directory: Option<&Path>, args: &args::Run, out: &m
         Verdict::Unusable { .. } => Ending::Unusable,
     };
     if args.json {
-        view.out.line(outcome_json(scenario, &outcome));
+        view.out.line(outcome_json(scenario, &outcome, began));
         return Ok(ending);
     }
     if ending != Ending::Good {
@@ -128,7 +137,7 @@ fn play(scenario: &Scenario, directory: Option<&Path>, args: &args::Run, out: &m
         view.draw_lanes();
     }
     view.out.lines(verdict(scenario, &outcome, &view.teller.names));
-    view.out.line(summary(scenario, &outcome));
+    view.out.line(summary(scenario, &outcome, began, is_real));
     if let Some(dir) = directory {
         let dir = dir.display();
         view.out.line(paint(
@@ -185,7 +194,7 @@ fn paragraph(word: &str, text: &str) -> Vec<String> {
 }
 
 /// One line that says how it went and how much there was.
-fn summary(scenario: &Scenario, outcome: &Outcome) -> String {
+fn summary(scenario: &Scenario, outcome: &Outcome, began: Time, is_real: bool) -> String {
     let (tone, sign, word) = match &outcome.verdict {
         Verdict::Passed => (Tone::Good, '✓', "holds"),
         Verdict::ExpectationFailed { .. } => (Tone::Bad, '✗', "does not hold"),
@@ -195,18 +204,19 @@ fn summary(scenario: &Scenario, outcome: &Outcome) -> String {
     let counts = &outcome.counts;
     let head = paint(tone.style(), format!("{sign} {} {word}", scenario.name));
     format!(
-        "{head}: {} of {} steps, {} expectations held, {} simulated, {} facts, {} commands, digest {:032x}",
+        "{head}: {} of {} steps, {} expectations held, {} {}, {} facts, {} commands, digest {:032x}",
         counts.steps,
         scenario.steps.len(),
         counts.expectations,
-        clock(outcome.ended_at, BEGINNING),
+        clock(outcome.ended_at, began),
+        if is_real { "on this host" } else { "simulated" },
         counts.facts,
         counts.commands,
         outcome.digest.0
     )
 }
 
-fn outcome_json(scenario: &Scenario, outcome: &Outcome) -> Value {
+fn outcome_json(scenario: &Scenario, outcome: &Outcome, began: Time) -> Value {
     let verdict = match &outcome.verdict {
         Verdict::Passed => json!({"verdict": "passed"}),
         Verdict::ExpectationFailed { step, line, expected, actual, explanation } => json!({
@@ -220,7 +230,7 @@ fn outcome_json(scenario: &Scenario, outcome: &Outcome) -> Value {
             json!({"verdict": "unusable", "step": step, "line": line, "error": error})
         }
     };
-    let object = json::object("outcome", Some(outcome.ended_at), BEGINNING);
+    let object = json::object("outcome", Some(outcome.ended_at), began);
     let object = json::with(object, json!({"scenario": scenario.name, "file": scenario.file}));
     let object = json::with(object, verdict);
     let digests = json!({

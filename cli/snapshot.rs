@@ -6,15 +6,21 @@ use crate::json;
 use crate::out::Out;
 use crate::paint::{Tone, paint};
 use crate::place;
-use anyhow::Result;
+use anyhow::{Context, Result};
 use nodefold_core::Node;
-use nodefold_journal::{Files, Options, resume};
+use nodefold_core::time::Time;
+use nodefold_journal::{Files, Options, Storage, portable, replay, resume};
 use serde_json::json;
+use std::path::Path;
+use std::sync::Arc;
 
 /// Writes one after the last record, unless the journal ends with one.
-pub fn snapshot(args: &args::Journal, out: &mut Out) -> Result<Ending> {
+pub fn snapshot(args: &args::Snapshot, out: &mut Out) -> Result<Ending> {
     let storage = Files::at(&args.journal);
     let beginning = place::beginning(&storage)?;
+    if let Some(file) = &args.portable {
+        return export(&storage, file, args.json, beginning, out);
+    }
     let resumed = resume::<Node>(storage.clone(), Options::default())?;
     let report = &resumed.report;
     if let Some(difference) = resumed.difference() {
@@ -47,5 +53,36 @@ pub fn snapshot(args: &args::Journal, out: &mut Out) -> Result<Ending> {
     } else {
         format!("the journal ends with a snapshot already: {text}")
     });
+    Ok(Ending::Good)
+}
+
+/// Writes the state after the last record as a portable document. The journal stays as it is.
+fn export(
+    storage: &Arc<dyn Storage>,
+    file: &Path,
+    as_json: bool,
+    beginning: Time,
+    out: &mut Out,
+) -> Result<Ending> {
+    let replayed = replay::<Node>(storage, None)?;
+    let report = replayed.report;
+    if let Some(difference) = &report.difference {
+        out.complain(format!("{} {difference}", paint(Tone::Bad.style(), "nothing was written:")));
+        return Ok(Ending::Broken);
+    }
+    if let Some(cut) = &report.cut {
+        out.complain(format!("{} {cut}", paint(Tone::Warning.style(), "not included:")));
+    }
+    let text = portable::to_json(&replayed.fold);
+    std::fs::write(file, &text).with_context(|| format!("can't write {}", file.display()))?;
+    if as_json {
+        let object = json::object("portable", Some(report.at), beginning);
+        let told =
+            json!({"number": report.records, "facts": report.events, "file": file.display().to_string()});
+        out.line(json::with(object, told));
+    } else {
+        let (records, events) = (report.records, report.events);
+        out.line(format!("wrote the state after record {records}, {events} facts, to {}", file.display()));
+    }
     Ok(Ending::Good)
 }

@@ -5,21 +5,20 @@ use nodefold_api::ApiEvent;
 use nodefold_core::command::Command;
 use nodefold_core::{Commands, Config, Digest, Event, Node};
 use nodefold_harness::log::{FactLog, InMemory, LogError};
-use nodefold_harness::{Nobody, RunOptions, Scenario, Verdict, node_config, run};
-use std::cell::RefCell;
+use nodefold_harness::{Brain, NewBrain, Nobody, RunOptions, Scenario, Verdict, node_config, run};
 use std::fs;
 use std::path::PathBuf;
-use std::rc::Rc;
+use std::sync::{Arc, Mutex};
 
 /// A log in memory whose facts can be had after the run.
 struct Kept {
     log: InMemory,
-    events: Rc<RefCell<Vec<Event>>>,
+    events: Arc<Mutex<Vec<Event>>>,
 }
 
 impl FactLog for Kept {
-    fn fact(&mut self, event: &Event, before: &mut Node) -> Result<(), LogError> {
-        self.events.borrow_mut().push(event.clone());
+    fn fact(&mut self, event: &Event, before: &mut dyn Brain) -> Result<(), LogError> {
+        self.events.lock().expect("nobody panicked").push(event.clone());
         self.log.fact(event, before)
     }
     fn commands_given(&mut self, commands: &[Command]) {
@@ -28,11 +27,14 @@ impl FactLog for Kept {
     fn request(&mut self, event: &ApiEvent) -> Result<(), LogError> {
         self.log.request(event)
     }
-    fn recover(&mut self) -> Result<Node, LogError> {
-        self.log.recover()
+    fn recover(&mut self, new: &NewBrain) -> Result<Box<dyn Brain>, LogError> {
+        self.log.recover(new)
     }
-    fn close(&mut self, node: &mut Node) -> Result<(), LogError> {
-        self.log.close(node)
+    fn fork(&self) -> Result<Box<dyn FactLog>, LogError> {
+        self.log.fork()
+    }
+    fn close(&mut self, brain: &mut dyn Brain) -> Result<(), LogError> {
+        self.log.close(brain)
     }
 }
 
@@ -40,12 +42,12 @@ fn played(path: &PathBuf) -> (Config, Vec<Event>, Digest) {
     let text = fs::read_to_string(path).expect("a readable example");
     let scenario = Scenario::parse(&text, &path.display().to_string()).expect("a scenario");
     let config = node_config(&scenario);
-    let events = Rc::new(RefCell::new(Vec::new()));
-    let log = Kept { log: InMemory::new(config.clone()), events: events.clone() };
+    let events = Arc::new(Mutex::new(Vec::new()));
+    let log = Kept { log: InMemory::default(), events: events.clone() };
     let options = RunOptions { log: Some(Box::new(log)), ..RunOptions::default() };
     let outcome = run(&scenario, options, &mut Nobody);
     assert_eq!(outcome.verdict, Verdict::Passed, "{}", path.display());
-    let events = events.borrow().clone();
+    let events = events.lock().expect("nobody panicked").clone();
     (config, events, outcome.digest)
 }
 

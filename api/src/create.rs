@@ -1,5 +1,7 @@
 //! POST: a new object, with what the API server gives it.
 
+use crate::admission::attributes::Operation;
+use crate::call::{Admission, Call};
 use crate::response::{Response, Status};
 use crate::update::{decodable, defaulted_pod, drop_gated_fields};
 use crate::validate::{self, Errors};
@@ -10,7 +12,13 @@ use nodefold_core::time::Time;
 use nodefold_k8s::{default_object, qos_class, time};
 use serde_json::{Value, json};
 
-pub(crate) fn create(api: &mut Api, now: Time, object: &Value, uid: PodUid) -> Result<Response, Status> {
+pub(crate) fn create(
+    api: &mut Api,
+    call: &mut Call<'_>,
+    now: Time,
+    object: &Value,
+    uid: PodUid,
+) -> Result<Response, Status> {
     let kind = text(object, "kind").to_owned();
     if kind.is_empty() || !object.is_object() {
         return Err(Status::bad_request("the object has no kind: give apiVersion and kind"));
@@ -25,6 +33,11 @@ pub(crate) fn create(api: &mut Api, now: Time, object: &Value, uid: PodUid) -> R
         return Err(Status::already_exists(&kind, &name));
     }
 
+    let admission = Admission::new(api, &key, Operation::Create, "");
+    if kind == "Pod" {
+        object = defaulted_pod(object)?;
+    }
+    let mut object = admission.mutate(api, call, &key, &Value::Null, object)?;
     let mut errors = Errors::default();
     if kind == "Pod" {
         if !api.config.gates.dynamic_volumes {
@@ -32,7 +45,7 @@ pub(crate) fn create(api: &mut Api, now: Time, object: &Value, uid: PodUid) -> R
         }
         object = defaulted_pod(object)?;
         begin_pod(&mut object, &api.config.node_name);
-        validate::create(&object, &mut errors);
+        validate::create(&object, &api.config, &mut errors);
     } else {
         default_object(&mut object);
         validate::other(&object, &mut errors);
@@ -41,6 +54,7 @@ pub(crate) fn create(api: &mut Api, now: Time, object: &Value, uid: PodUid) -> R
         causes if causes.is_empty() => {}
         causes => return Err(Status::invalid(&kind, &name, causes)),
     }
+    admission.validate(api, call, &key, &Value::Null, &object)?;
     let object = api.store.put(key, object, Default::default());
     Ok(Response::Ok { object, created: true })
 }

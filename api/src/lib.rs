@@ -1,6 +1,6 @@
 //! The API server's side of a node's lifecycle: stored pods and their last published status, `/dynamic`,
-//! `/resize`, `/ephemeralcontainers` and ordinary updates with their validation, graceful deletion, the
-//! node's status writes.
+//! `/resize`, `/ephemeralcontainers` and ordinary updates with their validation, fail-closed [`admission`], graceful
+//! deletion, the node's status writes; and who may ask ([`authorize`]).
 //!
 //! [`Api`] is a reducer like the node's: whole Kubernetes objects in and out, and no clock, randomness or
 //! I/O. UIDs and times come with the [`ApiEvent`], so that the same events make the same objects and the same
@@ -13,7 +13,7 @@
 //! use serde_json::json;
 //!
 //! let mut api = Api::new(ApiConfig::default());
-//! let mut ask = |request| api.apply(&ApiEvent { at: Time(0), request, user: "me".into() });
+//! let mut ask = |request| api.apply(&ApiEvent::new(Time(0), request, "me"));
 //! let object = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"},
 //!     "spec": {"containers": [{"name": "app", "image": "busybox:1"}]}});
 //! assert!(ask(Request::Create { object, uid: PodUid(1) }).is_ok());
@@ -23,8 +23,14 @@
 //! assert_eq!(refused.causes()[0].field, "spec.containers", "the pod isn't Running yet");
 //! ```
 
+mod account;
+pub mod admission;
+mod amounts;
+pub mod authorize;
+mod call;
 mod create;
 mod hold;
+mod identity;
 mod lifecycle;
 mod request;
 mod response;
@@ -35,10 +41,15 @@ mod update;
 mod validate;
 mod view;
 
+pub use account::{Account, Stage, Step, Verdict};
 pub use request::{ApiEvent, Body, Request};
 pub use response::{Cause, CauseReason, Response, Status, StatusReason};
 pub use store::{Change, ChangeType, Expired};
 
+use admission::WebhookCall;
+use admission::attributes::User;
+use authorize::rbac::Rbac;
+use call::Call;
 use nodefold_core::codec;
 use nodefold_core::config::FeatureGates;
 use nodefold_core::ids::{Name, PodUid};
@@ -57,8 +68,22 @@ pub struct ApiConfig {
     pub node_name: Name,
     /// Gate `InPlacePodLevelResourcesVerticalScaling` (api-side M13).
     pub pod_level_resize: bool,
+    /// Gate `ContainerRestartRules` (KEP-5307, api-side S37).
+    pub container_restart_rules: bool,
+    /// Whether containers may be privileged at all (api-side S39).
+    pub allow_privileged: bool,
     /// Most main containers of a pod (api-side C14); no limit by default.
     pub max_containers: Option<usize>,
+    /// Subresources of pods that are switched off: they answer 404.
+    pub disabled_pod_subresources: Vec<Name>,
+    /// Admission handlers from the server's own files, besides those stored.
+    pub static_handlers: Vec<Arc<Value>>,
+    /// The handlers have been read; until then `pods/dynamic` is closed.
+    pub handlers_known: bool,
+    /// Policies that only warn or audit need not cover `pods/dynamic` (api-side §2.2 case 23).
+    pub audit_only_policies_exempt: bool,
+    /// A webhook without an answer allows, instead of being decided by its failurePolicy: for worlds without any.
+    pub absent_webhooks_allow: bool,
     /// How many changes are kept for watches; an older one must list anew.
     pub changes_kept: usize,
 }
@@ -69,7 +94,14 @@ impl Default for ApiConfig {
             gates: FeatureGates::default(),
             node_name: "node".into(),
             pod_level_resize: false,
+            container_restart_rules: true,
+            allow_privileged: true,
             max_containers: None,
+            disabled_pod_subresources: Vec::new(),
+            static_handlers: Vec::new(),
+            handlers_known: true,
+            audit_only_policies_exempt: false,
+            absent_webhooks_allow: false,
             changes_kept: 10_000,
         }
     }
@@ -89,26 +121,81 @@ impl Api {
         Api { config, store }
     }
 
+    /// One that stores these objects already, as another server had them: nothing is checked, defaulted or
+    /// admitted. Objects without a kind or name are passed over.
+    pub fn holding(config: ApiConfig, objects: impl IntoIterator<Item = Value>) -> Api {
+        let mut api = Api::new(config);
+        for object in objects {
+            let metadata = view::at(&object, "metadata");
+            let kind = view::text(&object, "kind");
+            let key = key(kind, view::text(metadata, "namespace"), view::text(metadata, "name"));
+            if !key.kind.is_empty() && !key.name.is_empty() {
+                api.store.put(key, object, Default::default());
+            }
+        }
+        api
+    }
+
     /// Folds one request in: the only way state changes.
     pub fn apply(&mut self, event: &ApiEvent) -> Response {
+        let user = User::named(&event.user);
+        self.handle(event, &user, &mut Account::forgotten()).0
+    }
+
+    /// The next webhook to call before this request may be applied: it is meant and `event.webhooks` doesn't have its
+    /// answer yet. Nothing is changed. Ask again with the answer; mutating ones come first, each seeing what those
+    /// before it changed.
+    pub fn next_webhook(&self, event: &ApiEvent, user: &User) -> Option<WebhookCall> {
+        self.clone().handle(event, user, &mut Account::forgotten()).1
+    }
+
+    /// What `apply` would answer, and every step on the way; nothing is changed. With an authorizer, the user's
+    /// roles are asked first: whoever serves requests does so before they get here.
+    pub fn explain(&self, event: &ApiEvent, user: &User, authorizer: Option<&Rbac>) -> (Response, Account) {
+        let mut account = Account::kept();
+        if let Some(rbac) = authorizer
+            && let Err(refused) = authorize::request(rbac, user, &event.request, &mut account)
+        {
+            return (Response::Rejected(refused), account);
+        }
+        let mut copy = self.clone();
+        let response = copy.handle(event, user, &mut account).0;
+        if let Response::Rejected(status) = &response {
+            account.close(status);
+        }
+        (response, account)
+    }
+
+    fn handle(
+        &mut self,
+        event: &ApiEvent,
+        user: &User,
+        account: &mut Account,
+    ) -> (Response, Option<WebhookCall>) {
+        let call = &mut Call { user, answers: &event.webhooks, account, due: None };
         let answer = match &event.request {
-            Request::Create { object, uid } => create::create(self, event.at, object, *uid),
-            Request::Update { object } => update::put(self, object),
+            Request::Create { object, uid } => create::create(self, call, event.at, object, *uid),
+            Request::Update { object } => update::put(self, call, object),
             Request::Dynamic { namespace, name, body } => {
-                update::pod(self, update::Endpoint::Dynamic, namespace, name, body)
+                update::pod(self, call, update::Endpoint::Dynamic, namespace, name, body)
             }
             Request::Resize { namespace, name, body } => {
-                update::pod(self, update::Endpoint::Resize, namespace, name, body)
+                update::pod(self, call, update::Endpoint::Resize, namespace, name, body)
             }
             Request::Ephemeral { namespace, name, body } => {
-                update::pod(self, update::Endpoint::Ephemeral, namespace, name, body)
+                update::pod(self, call, update::Endpoint::Ephemeral, namespace, name, body)
             }
             Request::Delete { kind, namespace, name, grace_seconds, force } => {
                 let grace_seconds = if *force { Some(0) } else { *grace_seconds };
-                lifecycle::delete(self, event.at, &key(kind, namespace, name), grace_seconds)
+                let key = key(kind, namespace, name);
+                lifecycle::admitted(self, call, &key)
+                    .and_then(|()| lifecycle::delete(self, event.at, &key, grace_seconds))
             }
             Request::Status { namespace, name, uid, status } => {
-                status::write(self, &key("Pod", namespace, name), *uid, status)
+                status::write(self, call, &key("Pod", namespace, name), *uid, status)
+            }
+            Request::PatchStatus { namespace, name, body } => {
+                status::change(self, call, &key("Pod", namespace, name), body)
             }
             Request::Release { uid } => lifecycle::release(self, event.at, *uid),
             Request::NodeGates(gates) => {
@@ -116,7 +203,7 @@ impl Api {
                 Ok(Response::Ok { object: Arc::new(Value::Null), created: false })
             }
         };
-        answer.unwrap_or_else(Response::Rejected)
+        (answer.unwrap_or_else(Response::Rejected), call.due.take())
     }
 
     /// What happened after this version of the store, oldest first. A watch that starts from a list asks from
@@ -162,15 +249,24 @@ impl Api {
     }
 }
 
-/// Kinds without a namespace, of those that a pod refers to.
-const CLUSTER_SCOPED: [&str; 7] = [
+/// Kinds without a namespace, of those that a pod or admission refers to.
+const CLUSTER_SCOPED: [&str; 16] = [
+    "ClusterRole",
+    "ClusterRoleBinding",
     "ClusterTrustBundle",
     "CSIDriver",
+    "MutatingAdmissionPolicy",
+    "MutatingAdmissionPolicyBinding",
+    "MutatingWebhookConfiguration",
     "Namespace",
     "Node",
     "PersistentVolume",
+    "PriorityClass",
     "RuntimeClass",
     "StorageClass",
+    "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionPolicyBinding",
+    "ValidatingWebhookConfiguration",
 ];
 
 fn key(kind: &str, namespace: &str, name: &str) -> Key {

@@ -3,6 +3,8 @@
 //! finalizers permitting.
 
 use crate::Api;
+use crate::admission::attributes::Operation;
+use crate::call::{Admission, Call};
 use crate::hold::Holds;
 use crate::response::{Response, Status};
 use crate::store::Key;
@@ -11,6 +13,13 @@ use nodefold_core::ids::PodUid;
 use nodefold_core::time::{Nanos, Time};
 use nodefold_k8s::time;
 use serde_json::{Value, json};
+
+/// Admission of a client's DELETE. What a node releases is gone from it already: nobody is asked about that.
+pub(crate) fn admitted(api: &Api, call: &mut Call<'_>, key: &Key) -> Result<(), Status> {
+    let Some(entry) = api.store.get(key) else { return Err(Status::not_found(&key.kind, &key.name)) };
+    let admission = Admission::new(api, key, Operation::Delete, "");
+    admission.validate(api, call, key, &entry.object, &Value::Null)
+}
 
 /// DELETE by a client.
 pub(crate) fn delete(api: &mut Api, now: Time, key: &Key, asked: Option<u64>) -> Result<Response, Status> {

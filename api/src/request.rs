@@ -1,5 +1,6 @@
 //! What is asked of the API: requests as values, and their bytes for a journal.
 
+use crate::admission::WebhookAnswer;
 use nodefold_core::config::FeatureGates;
 use nodefold_core::ids::{Name, PodUid};
 use nodefold_core::time::Time;
@@ -13,8 +14,11 @@ pub struct ApiEvent {
     pub at: Time,
     /// What is asked.
     pub request: Request,
-    /// By whom, for the record.
+    /// By whom.
     pub user: Name,
+    /// What webhooks said about it, asked before the request was recorded.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub webhooks: Vec<WebhookAnswer>,
 }
 
 /// What is asked.
@@ -83,6 +87,15 @@ pub enum Request {
         /// The whole new status.
         status: Value,
     },
+    /// PATCH or PUT on `pods/status` by a client: what a controller that owns a condition does.
+    PatchStatus {
+        /// The pod's namespace.
+        namespace: Name,
+        /// The pod's name.
+        name: Name,
+        /// The change; whatever isn't status is ignored.
+        body: Body,
+    },
     /// The node's final delete: everything of this pod is gone from the node.
     Release {
         /// Which pod.
@@ -97,11 +110,20 @@ pub enum Request {
 pub enum Body {
     /// A strategic-merge patch.
     StrategicMerge(Value),
+    /// A JSON merge patch (RFC 7396): lists are replaced as a whole.
+    Merge(Value),
+    /// A JSON patch (RFC 6902).
+    JsonPatch(Value),
     /// The whole pod as it shall be.
     Full(Value),
 }
 
 impl ApiEvent {
+    /// A request that no webhook was asked about.
+    pub fn new(at: Time, request: Request, user: &str) -> ApiEvent {
+        ApiEvent { at, request, user: user.into(), webhooks: Vec::new() }
+    }
+
     /// The event's bytes (JSON), for a journal.
     pub fn to_bytes(&self) -> Vec<u8> {
         // All keys are strings and all values finite: serde_json has no reason to refuse.

@@ -16,7 +16,7 @@ pub enum Response {
         /// It is new (201).
         created: bool,
     },
-    /// 4xx.
+    /// 4xx or 5xx.
     Rejected(Status),
 }
 
@@ -48,7 +48,7 @@ pub struct Status {
     pub kind: Name,
     /// `details.name`.
     pub name: Name,
-    /// `details.causes`, all of them, by field.
+    /// `details.causes`, all of them, in Kubernetes' order.
     pub causes: Vec<Cause>,
 }
 
@@ -57,16 +57,24 @@ pub struct Status {
 pub enum StatusReason {
     /// 400.
     BadRequest,
+    /// 401, from a policy that says so.
+    Unauthorized,
+    /// 403.
+    Forbidden,
     /// 404: no such object, or no such route.
     NotFound,
     /// 409: the name is taken.
     AlreadyExists,
     /// 409: stale resourceVersion or other UID.
     Conflict,
-    /// 422: `causes` say why.
+    /// 413, from a policy that says so.
+    RequestEntityTooLarge,
+    /// 422: `causes` say why, or a policy's message.
     Invalid,
     /// 422 without causes: a patch that can't be applied.
     UnprocessableEntity,
+    /// 500: a handler that must be asked can't be.
+    InternalError,
 }
 
 impl StatusReason {
@@ -74,20 +82,28 @@ impl StatusReason {
     pub const fn as_str(self) -> &'static str {
         match self {
             StatusReason::BadRequest => "BadRequest",
+            StatusReason::Unauthorized => "Unauthorized",
+            StatusReason::Forbidden => "Forbidden",
             StatusReason::NotFound => "NotFound",
             StatusReason::AlreadyExists => "AlreadyExists",
             StatusReason::Conflict => "Conflict",
+            StatusReason::RequestEntityTooLarge => "RequestEntityTooLarge",
             StatusReason::Invalid => "Invalid",
             StatusReason::UnprocessableEntity => "",
+            StatusReason::InternalError => "InternalError",
         }
     }
 
     const fn code(self) -> u16 {
         match self {
             StatusReason::BadRequest => 400,
+            StatusReason::Unauthorized => 401,
+            StatusReason::Forbidden => 403,
             StatusReason::NotFound => 404,
             StatusReason::AlreadyExists | StatusReason::Conflict => 409,
+            StatusReason::RequestEntityTooLarge => 413,
             StatusReason::Invalid | StatusReason::UnprocessableEntity => 422,
+            StatusReason::InternalError => 500,
         }
     }
 }
@@ -101,6 +117,14 @@ pub struct Cause {
     pub reason: CauseReason,
     /// `message`.
     pub message: String,
+    /// The number of the rule (api-side §1) that is broken; empty for rules that the sheet doesn't number. It
+    /// isn't part of the answer on the wire.
+    #[serde(default, skip_serializing_if = "is_empty")]
+    pub rule: Name,
+}
+
+fn is_empty(name: &Name) -> bool {
+    name.is_empty()
 }
 
 /// `reason` of a cause.
@@ -118,8 +142,18 @@ pub enum CauseReason {
     NotFound,
     /// None of the values that there are.
     NotSupported,
+    /// Longer than it may be.
+    TooLong,
     /// Too many entries.
     TooMany,
+    /// A policy or webhook refused; it has no reason of its own on the wire.
+    Denied,
+    /// A handler of pods doesn't handle the subresource (KEP-5972's gate).
+    AdmissionCoverageMissing,
+    /// The node can't hold it.
+    NodeCapacity,
+    /// The node's system can't do it.
+    UnsupportedPlatform,
 }
 
 impl CauseReason {
@@ -132,7 +166,12 @@ impl CauseReason {
             CauseReason::Forbidden => "FieldValueForbidden",
             CauseReason::NotFound => "FieldValueNotFound",
             CauseReason::NotSupported => "FieldValueNotSupported",
+            CauseReason::TooLong => "FieldValueTooLong",
             CauseReason::TooMany => "FieldValueTooMany",
+            CauseReason::Denied => "",
+            CauseReason::AdmissionCoverageMissing => "AdmissionCoverageMissing",
+            CauseReason::NodeCapacity => "NodeCapacity",
+            CauseReason::UnsupportedPlatform => "UnsupportedPlatform",
         }
     }
 }
@@ -149,7 +188,10 @@ impl Status {
         let causes: Vec<Value> = self
             .causes
             .iter()
-            .map(|c| json!({"reason": c.reason.as_str(), "message": c.message, "field": c.field}))
+            .map(|c| {
+                let parts = [("reason", c.reason.as_str()), ("message", &*c.message), ("field", &*c.field)];
+                parts.into_iter().filter(|(_, text)| !text.is_empty()).map(|(k, t)| (k, json!(t))).collect()
+            })
             .collect();
         let mut details = serde_json::Map::new();
         for (key, value) in [("name", &self.name), ("kind", &self.kind)] {
@@ -210,6 +252,31 @@ impl Status {
         Status::new(StatusReason::Conflict, &resource, name, message)
     }
 
+    /// 403 about an object of a resource.
+    pub(crate) fn forbidden(resource: &str, name: &str, why: &str) -> Status {
+        let message = format!("{resource} {name:?} is forbidden: {why}");
+        Status::new(StatusReason::Forbidden, resource, name, message)
+    }
+
+    /// The same under another code, as policies and webhooks may choose.
+    pub(crate) fn forbidden_with(code: u16, resource: &str, name: &str, why: String) -> Status {
+        let reason = match code {
+            401 => StatusReason::Unauthorized,
+            413 => StatusReason::RequestEntityTooLarge,
+            422 => StatusReason::Invalid,
+            _ => StatusReason::Forbidden,
+        };
+        let refused = Status::forbidden(resource, name, &why);
+        let cause =
+            Cause { field: String::new(), reason: CauseReason::Denied, message: why, rule: "".into() };
+        Status { code, reason, causes: vec![cause], ..refused }
+    }
+
+    /// 500.
+    pub(crate) fn internal(why: &str) -> Status {
+        Status::new(StatusReason::InternalError, "", "", format!("Internal error occurred: {why}"))
+    }
+
     pub(crate) fn unprocessable(message: String) -> Status {
         Status::new(StatusReason::UnprocessableEntity, "", "", message)
     }
@@ -225,11 +292,12 @@ impl Status {
     }
 }
 
-/// The resource of a kind: lower case, plural. Right for every kind that a node reads.
-fn resource(kind: &str) -> String {
+/// The resource of a kind: lower case, plural. Right for every kind that a node or admission reads.
+pub(crate) fn resource(kind: &str) -> String {
     let lower = kind.to_lowercase();
-    match lower.strip_suffix("class") {
-        Some(_) => format!("{lower}es"),
-        None => format!("{lower}s"),
+    match (lower.strip_suffix("class"), lower.strip_suffix("policy")) {
+        (Some(_), _) => format!("{lower}es"),
+        (None, Some(stem)) => format!("{stem}policies"),
+        (None, None) => format!("{lower}s"),
     }
 }

@@ -25,6 +25,7 @@ impl ApiEvent {
             | Request::Ephemeral { .. }
             | Request::Delete { .. }
             | Request::Status { .. }
+            | Request::PatchStatus { .. }
             | Request::Release { .. }
             | Request::NodeGates(_) => {}
         }
@@ -71,6 +72,11 @@ fn mark(of: &Value, key: &[u8; 32]) -> Value {
 
 /// What of a Secret sealing leaves alone, canonically: all but its values.
 pub(crate) fn open_part(secret: &Value) -> String {
+    canonical(&open(secret))
+}
+
+/// The same as an object, without values.
+pub(crate) fn open(secret: &Value) -> Value {
     let mut part = secret.clone();
     if let Some(data) = part.get_mut("data").and_then(Value::as_object_mut) {
         data.values_mut().for_each(|value| *value = Value::Null);
@@ -79,5 +85,5 @@ pub(crate) fn open_part(secret: &Value) -> String {
     if let Some(annotations) = annotations.and_then(Value::as_object_mut) {
         annotations.shift_remove(LAST_APPLIED);
     }
-    canonical(&part)
+    part
 }

@@ -1,16 +1,24 @@
 //! The node's write on `pods/status`: the status as a whole, except what the API server keeps.
 
-use crate::Api;
+use crate::admission::attributes::Operation;
+use crate::call::{Admission, Call};
 use crate::response::{Response, Status};
 use crate::store::Key;
 use crate::validate::Errors;
 use crate::view::{
     at, condition_is_true, is_terminal, list, name, named, observed_generation, spec_list, text,
 };
+use crate::{Api, Body};
 use nodefold_core::ids::PodUid;
 use serde_json::{Value, json};
 
-pub(crate) fn write(api: &mut Api, key: &Key, uid: PodUid, status: &Value) -> Result<Response, Status> {
+pub(crate) fn write(
+    api: &mut Api,
+    call: &mut Call<'_>,
+    key: &Key,
+    uid: PodUid,
+    status: &Value,
+) -> Result<Response, Status> {
     let Some(entry) = api.store.get(key) else { return Err(Status::not_found("Pod", &key.name)) };
     let (uid, stored_uid) = (uid.to_string(), text(at(&entry.object, "metadata"), "uid"));
     if uid != stored_uid {
@@ -48,7 +56,22 @@ pub(crate) fn write(api: &mut Api, key: &Key, uid: PodUid, status: &Value) -> Re
     }
     let mut object = Value::clone(&old);
     object["status"] = status;
+    let admission = Admission::new(api, key, Operation::Update, "status");
+    admission.validate(api, call, key, &old, &object)?;
     Ok(Response::Ok { object: api.store.put(key.clone(), object, holds), created: false })
+}
+
+/// A client's change of a pod's status: of the stored one whatever the change does not name stays, as on any other
+/// subresource, and the rest of the pod is not its business.
+pub(crate) fn change(api: &mut Api, call: &mut Call<'_>, key: &Key, body: &Body) -> Result<Response, Status> {
+    let Some(entry) = api.store.get(key) else { return Err(Status::not_found("Pod", &key.name)) };
+    let old = &entry.object;
+    let Some(uid) = PodUid::parse_uuid(text(at(old, "metadata"), "uid")) else {
+        return Err(Status::bad_request("the stored pod has no UID"));
+    };
+    let new = crate::update::changed(old, body)?;
+    let status = at(&new, "status").clone();
+    write(api, call, key, uid, &status)
 }
 
 /// What a write that doesn't state it leaves as it is: the QoS class, and which generation was observed.
@@ -72,7 +95,7 @@ fn keep_fields(old: &Value, new: &mut Value) {
 fn immutable(old: &Value, new: &Value, errors: &mut Errors) {
     let (before, after) = (text(old, "qosClass"), text(new, "qosClass"));
     if !before.is_empty() && before != after {
-        errors.invalid("status.qosClass", &json!(after), "field is immutable");
+        errors.of("S42").invalid("status.qosClass", &json!(after), "field is immutable");
     }
     let (before, after) = (text(old, "phase"), text(new, "phase"));
     if is_terminal(before) && before != after {
@@ -87,9 +110,10 @@ fn immutable(old: &Value, new: &Value, errors: &mut Errors) {
 /// Deferred) it is still allocated and restarts like any other.
 fn terminated_stay(old: &Value, status: &Value, removal_seen: impl Fn(&str) -> bool, errors: &mut Errors) {
     let spec = at(old, "spec");
-    for (i, new) in list(status, "containerStatuses").iter().enumerate() {
+    // The index told is the stored list's, as upstream.
+    for (i, before) in list(at(old, "status"), "containerStatuses").iter().enumerate() {
         let ended = |status: &Value| at(at(status, "state"), "terminated").is_object();
-        let Some(before) = named(list(at(old, "status"), "containerStatuses"), name(new)) else { continue };
+        let Some(new) = named(list(status, "containerStatuses"), name(before)) else { continue };
         if !ended(before) || ended(new) {
             continue;
         }
@@ -101,7 +125,7 @@ fn terminated_stay(old: &Value, status: &Value, removal_seen: impl Fn(&str) -> b
         };
         if !may {
             let detail = "may not be transitioned to non-terminated state";
-            errors.forbidden(format!("status.containerStatuses[{i}].state"), detail);
+            errors.of("S41").forbidden(format!("status.containerStatuses[{i}].state"), detail);
         }
     }
 }

@@ -1,12 +1,15 @@
-//! PUT and PATCH: the pipeline of api-side §0 without admission. Route, body, identity, version, preparation,
-//! defaults, validation, commit; each stage has its own status code.
+//! PUT and PATCH: the pipeline of api-side §0 from the route to the commit. Each stage has its own status code.
 
+use crate::account::{Stage, Verdict};
+use crate::admission::attributes::Operation;
+use crate::admission::patched;
+use crate::call::{Admission, Call};
 use crate::hold::Holds;
 use crate::response::{Response, Status};
 use crate::store::Key;
 use crate::validate::{self, Errors, Review};
 use crate::view::{at, generation, is_deleting, list, name, named, only_in, spec_list, text};
-use crate::{Api, Body, key, lifecycle};
+use crate::{Api, Body, identity, key, lifecycle};
 use nodefold_k8s::merge::strategic_merge_pod;
 use nodefold_k8s::{FieldProblem, check_fields, check_patch_fields, default_object, default_pod};
 use serde_json::{Value, json};
@@ -20,61 +23,62 @@ pub(crate) enum Endpoint {
     Ephemeral,
 }
 
+impl Endpoint {
+    const fn subresource(self) -> &'static str {
+        match self {
+            Endpoint::Main => "",
+            Endpoint::Dynamic => "dynamic",
+            Endpoint::Resize => "resize",
+            Endpoint::Ephemeral => "ephemeralcontainers",
+        }
+    }
+}
+
 /// PUT of a whole object on its main resource.
-pub(crate) fn put(api: &mut Api, object: &Value) -> Result<Response, Status> {
+pub(crate) fn put(api: &mut Api, call: &mut Call<'_>, object: &Value) -> Result<Response, Status> {
     let kind = text(object, "kind");
     if kind.is_empty() {
         return Err(Status::bad_request("the object has no kind: give apiVersion and kind"));
     }
     let (namespace, name) = (text(at(object, "metadata"), "namespace"), text(at(object, "metadata"), "name"));
     if kind == "Pod" {
-        return pod(api, Endpoint::Main, namespace, name, &Body::Full(object.clone()));
+        return pod(api, call, Endpoint::Main, namespace, name, &Body::Full(object.clone()));
     }
     let key = key(kind, namespace, name);
     let Some(entry) = api.store.get(&key) else { return Err(Status::not_found(kind, name)) };
     let (old, holds) = (entry.object.clone(), entry.holds.clone());
     decodable(object, kind)?;
-    let mut new = object.clone();
-    same_identity(&key, &old, &new)?;
-    keep_identity(&old, &mut new);
+    identity::same_object(&key, &old, object)?;
+    let admission = Admission::new(api, &key, Operation::Update, "");
+    let mut new = admission.mutate(api, call, &key, &old, object.clone())?;
+    identity::same_version(&key, &old, &new)?;
+    identity::keep(&old, &mut new);
     default_object(&mut new);
     let mut errors = Errors::default();
     validate::update_other(&old, &new, &mut errors);
     refuse(&key, errors)?;
+    admission.validate(api, call, &key, &old, &new)?;
     Ok(commit(api, key, &old, new, holds))
 }
 
 /// PUT or PATCH of a pod.
 pub(crate) fn pod(
     api: &mut Api,
+    call: &mut Call<'_>,
     endpoint: Endpoint,
     namespace: &str,
     name: &str,
     body: &Body,
 ) -> Result<Response, Status> {
     let gates = api.config.gates;
-    if endpoint == Endpoint::Dynamic && !gates.dynamic_containers {
-        return Err(Status::no_such_route());
-    }
+    route(api, endpoint, call)?; // stage 0
     let key = key("Pod", namespace, name);
     let Some(entry) = api.store.get(&key) else { return Err(Status::not_found("Pod", name)) };
-    let old = entry.object.clone();
-    let mut new = match body {
-        Body::Full(whole) => {
-            decodable(whole, "Pod")?;
-            whole.clone()
-        }
-        Body::StrategicMerge(patch) => {
-            strictly(check_patch_fields(patch, "Pod"), "Pod")?;
-            strategic_merge_pod(&old, patch).map_err(|error| match error.http_code() {
-                422 => Status::unprocessable(error.to_string()),
-                _ => Status::bad_request(error.to_string()),
-            })?
-        }
-    };
-    same_identity(&key, &old, &new)?;
-    keep_identity(&old, &mut new);
-    new["status"] = at(&old, "status").clone();
+    let (old, held) = (entry.object.clone(), entry.holds.clone());
+
+    // Stages 2 to 4.
+    let mut new = changed(&old, body)?;
+    identity::same_object(&key, &old, &new)?;
     if new["spec"].is_object() && text(&new["spec"], "nodeName").is_empty() {
         // A manifest that leaves the binding to the scheduler doesn't mean to undo it.
         new["spec"]["nodeName"] = at(at(&old, "spec"), "nodeName").clone();
@@ -83,6 +87,23 @@ pub(crate) fn pod(
         drop_gated_fields(&mut new, &old);
     }
     let mut new = defaulted_pod(new)?;
+    call.passed(
+        Stage::Decoding,
+        "every field is known, the body names the stored pod, defaults are filled in",
+    );
+
+    // Stages 5 to 7.
+    let admission = Admission::new(api, &key, Operation::Update, endpoint.subresource());
+    if endpoint == Endpoint::Dynamic {
+        admission.cover(api, call, &key, &old, &new)?;
+    }
+    new = defaulted_pod(admission.mutate(api, call, &key, &old, new)?)?;
+    identity::same_version(&key, &old, &new)?;
+    call.passed(Stage::Version, "none is stated, or the stored one");
+
+    // Stage 8.
+    identity::keep(&old, &mut new);
+    new["status"] = at(&old, "status").clone();
     match endpoint {
         Endpoint::Main | Endpoint::Dynamic => {}
         Endpoint::Resize => new = with_resources_of(&old, &new),
@@ -91,72 +112,72 @@ pub(crate) fn pod(
     if at(&old, "spec") != at(&new, "spec") {
         new["metadata"]["generation"] = json!(generation(&old) + 1);
     }
+    call.account.tell(Stage::Preparation, Verdict::Passed, || {
+        (String::new(), format!("generation {} → {}", generation(&old), generation(&new)))
+    });
 
+    // Stage 9.
     let mut errors = Errors::default();
-    let review = Review { old: &old, new: &new, holds: &entry.holds, gates, config: &api.config };
+    let review = Review { old: &old, new: &new, holds: &held, gates, config: &api.config };
     match endpoint {
         Endpoint::Main => validate::update(&review, &mut errors),
         Endpoint::Dynamic => validate::dynamic(&review, &mut errors),
         Endpoint::Resize => validate::resize(&review, &mut errors),
         Endpoint::Ephemeral => validate::ephemeral(&review, &mut errors),
     }
+    errors.tell(endpoint == Endpoint::Dynamic, call.account);
     refuse(&key, errors)?;
-    let holds = holding_removed(entry.holds.clone(), &old, &new);
-    Ok(commit(api, key, &old, new, holds))
+
+    // Stages 10 and 11.
+    admission.validate(api, call, &key, &old, &new)?;
+    let holds = holding_removed(held, &old, &new);
+    let response = commit(api, key, &old, new, holds);
+    call.passed(Stage::Commit, "accepted");
+    Ok(response)
 }
 
-/// Stages 3, 4 and 7: the body names the stored object, and its version if it names any.
-fn same_identity(key: &Key, old: &Value, new: &Value) -> Result<(), Status> {
-    let metadata = at(new, "metadata");
-    if text(metadata, "name") != &*key.name {
-        let (body, url) = (text(metadata, "name"), &key.name);
-        let message = format!("the name of the object ({body}) does not match the name on the URL ({url})");
-        return Err(Status::bad_request(message));
-    }
-    let namespace = text(metadata, "namespace");
-    if !namespace.is_empty() && namespace != &*key.namespace {
-        let url = &key.namespace;
-        let message =
-            format!("the namespace of the object ({namespace}) does not match the namespace ({url})");
-        return Err(Status::bad_request(message));
-    }
-    if !text(new, "kind").is_empty() && text(new, "kind") != &*key.kind {
-        return Err(Status::bad_request(format!(
-            "the object is a {}, not a {}",
-            text(new, "kind"),
-            key.kind
-        )));
-    }
-    let (uid, stored) = (text(metadata, "uid"), text(at(old, "metadata"), "uid"));
-    if !uid.is_empty() && uid != stored {
-        let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {stored}");
-        return Err(Status::conflict(&key.kind, &key.name, &why));
-    }
-    let (version, stored) = (text(metadata, "resourceVersion"), text(at(old, "metadata"), "resourceVersion"));
-    if !version.is_empty() && version != stored {
+/// Stage 0: a gate that is off and a subresource that is switched off have no route.
+fn route(api: &Api, endpoint: Endpoint, call: &mut Call<'_>) -> Result<(), Status> {
+    let gated = endpoint == Endpoint::Dynamic && !api.config.gates.dynamic_containers;
+    let switched_off =
+        api.config.disabled_pod_subresources.iter().any(|off| &**off == endpoint.subresource());
+    if gated || switched_off {
         let why =
-            "the object has been modified; please apply your changes to the latest version and try again";
-        return Err(Status::conflict(&key.kind, &key.name, why));
+            if gated { "feature gate DynamicContainers is off" } else { "the subresource is switched off" };
+        call.account.tell(Stage::Route, Verdict::Refused, || (String::new(), why.to_owned()));
+        return Err(Status::no_such_route());
     }
+    call.passed(Stage::Route, "the subresource is served");
     Ok(())
 }
 
-/// Stage 8: what only the server writes is the stored object's. Times that the body states are left for M14
-/// to judge.
-fn keep_identity(old: &Value, new: &mut Value) {
-    for field in ["apiVersion", "kind"] {
-        new[field] = at(old, field).clone();
-    }
-    let stored = at(old, "metadata");
-    let stated = ["creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"];
-    for field in ["namespace", "uid", "resourceVersion", "generation"].into_iter().chain(stated) {
-        if stated.contains(&field) && !at(at(new, "metadata"), field).is_null() {
-            continue;
+/// Stage 2: the pod that the body makes of the stored one.
+pub(crate) fn changed(old: &Value, body: &Body) -> Result<Value, Status> {
+    match body {
+        Body::Full(whole) => {
+            decodable(whole, "Pod")?;
+            Ok(whole.clone())
         }
-        if let Some(value) = stored.get(field) {
-            new["metadata"][field] = value.clone();
-        } else if let Some(metadata) = new["metadata"].as_object_mut() {
-            metadata.shift_remove(field);
+        Body::StrategicMerge(patch) => {
+            strictly(check_patch_fields(patch, "Pod"), "Pod")?;
+            strategic_merge_pod(old, patch).map_err(|error| match error.http_code() {
+                422 => Status::unprocessable(error.to_string()),
+                _ => Status::bad_request(error.to_string()),
+            })
+        }
+        Body::Merge(patch) => {
+            let mut new = old.clone();
+            json_patch::merge(&mut new, patch);
+            decodable(&new, "Pod")?;
+            Ok(new)
+        }
+        Body::JsonPatch(patch) => {
+            if !patch.is_array() {
+                return Err(Status::bad_request("a JSON patch is a list of operations"));
+            }
+            let new = patched(old, patch).map_err(Status::unprocessable)?;
+            decodable(&new, "Pod")?;
+            Ok(new)
         }
     }
 }

@@ -96,11 +96,7 @@ fn a_held_name_is_part_of_the_state() {
         let mut status = with.get("Pod", "default", "web").expect("stored")["status"].clone();
         status["observedGeneration"] = json!(generation);
         let (namespace, name) = ("default".into(), "web".into());
-        ApiEvent {
-            at: world.now,
-            user: "node".into(),
-            request: Request::Status { namespace, name, uid: UID, status },
-        }
+        ApiEvent::new(world.now, Request::Status { namespace, name, uid: UID, status }, "node")
     };
     let (seen, unseen) = (status(3), status(1));
     without.apply(&seen);

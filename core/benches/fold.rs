@@ -177,6 +177,8 @@ fn answer(command: Command, now: Time) -> Option<Fact> {
         }
         Action::PublishStatus { .. } => Some(Fact::StatusWritten { op, pod }),
         Action::ReleasePod => Some(Fact::PodRemoved { pod }),
+        // The pods here come from the API.
+        Action::CreateMirror { .. } | Action::DeleteMirror { .. } => None,
         Action::StartProbe { .. } | Action::StopProbe { .. } | Action::RecordEvent(_) => None,
     }
 }

@@ -105,6 +105,10 @@ pub enum Rule {
     ProbeLifetime,
     /// Something worth telling.
     Told,
+    /// The API is to show a static pod.
+    MirrorNeeded,
+    /// A mirror pod shows nothing that is here.
+    MirrorObsolete,
 }
 
 /// What is to be done.
@@ -252,11 +256,26 @@ pub enum Action {
     PublishStatus {
         /// All of it.
         status: Arc<PodStatus>,
+        /// The mirror pod that shows it, if the pod is a static one; `None`: the pod's own object.
+        mirror: Option<PodUid>,
     },
     /// Record a Kubernetes Event about the pod.
     RecordEvent(KubernetesEvent),
     /// Delete the pod's object for good: grace 0, with this UID as precondition.
     ReleasePod,
+    /// Make a mirror pod of this static pod. One that is there already and is of this very pod is as good.
+    CreateMirror {
+        /// The static pod.
+        pod: Arc<Pod>,
+    },
+    /// Delete a mirror pod: grace 0, with the command's pod, which is the object's own UID, as precondition. "Not there" is
+    /// success.
+    DeleteMirror {
+        /// Its namespace.
+        namespace: Name,
+        /// Its name.
+        name: Name,
+    },
 }
 
 /// A mount with the life of the volume that it means: what a lease and a restart decision compare.
@@ -370,6 +389,8 @@ impl Action {
             Action::PublishStatus { .. } => "status",
             Action::RecordEvent(_) => "event",
             Action::ReleasePod => "release",
+            Action::CreateMirror { .. } => "create-mirror",
+            Action::DeleteMirror { .. } => "delete-mirror",
         }
     }
 
@@ -397,7 +418,9 @@ impl Action {
             | Action::ObserveRuntime
             | Action::PublishStatus { .. }
             | Action::RecordEvent(_)
-            | Action::ReleasePod => None,
+            | Action::ReleasePod
+            | Action::CreateMirror { .. }
+            | Action::DeleteMirror { .. } => None,
         }
     }
 
@@ -425,7 +448,9 @@ impl Action {
             | Action::ObserveRuntime
             | Action::PublishStatus { .. }
             | Action::RecordEvent(_)
-            | Action::ReleasePod => None,
+            | Action::ReleasePod
+            | Action::CreateMirror { .. }
+            | Action::DeleteMirror { .. } => None,
         }
     }
 }

@@ -7,6 +7,7 @@ use crate::command::{Action, Cause, Command, Commands, KubernetesEvent, Rule, Su
 use crate::config::Config;
 use crate::ids::{Epoch, EventSeq, Name, ObjectRef, OpId, PodUid, Word};
 use crate::node::ObjectRecord;
+use crate::publish::mirror::FullName;
 use crate::time::Time;
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
@@ -54,6 +55,8 @@ pub enum Why {
     FollowUp,
     /// Deferred pods are tried from time to time.
     AllocationRetry,
+    /// A refused create or delete of a mirror pod may be tried again.
+    MirrorRetry,
 }
 
 impl Why {
@@ -76,7 +79,8 @@ impl Why {
             | Why::ObserveRetry
             | Why::ActiveDeadline
             | Why::CapacityFreed
-            | Why::FollowUp => false,
+            | Why::FollowUp
+            | Why::MirrorRetry => false,
         }
     }
 }
@@ -95,6 +99,8 @@ pub struct Context<'a> {
     pub runtime_seen: bool,
     /// Desired state, mount table and runtime list are all in: undoing is allowed (I1).
     pub may_undo: bool,
+    /// The mirror pod that shows this pod, if it is a static one.
+    pub mirror: Option<PodUid>,
     /// Objects that volumes refer to.
     pub objects: &'a BTreeMap<ObjectRef, ObjectRecord>,
     /// The next operation's id.
@@ -170,23 +176,37 @@ pub fn text(parts: core::fmt::Arguments<'_>) -> Name {
     Arc::from(alloc::fmt::format(parts))
 }
 
-/// Pods touched by an event: sorted, each once.
+/// What an event touched: pods, and names of static pods whose mirrors want a look. Sorted, each once.
 #[derive(Default, Clone)]
-pub struct Touched(Vec<PodUid>);
+pub struct Touched {
+    pods: Vec<PodUid>,
+    mirrors: Vec<FullName>,
+}
 
 impl Touched {
     /// Adds a pod.
     pub fn add(&mut self, pod: PodUid) {
-        if let Err(at) = self.0.binary_search(&pod) {
-            self.0.insert(at, pod);
+        if let Err(at) = self.pods.binary_search(&pod) {
+            self.pods.insert(at, pod);
         }
     }
     /// Forgets all, keeping the memory.
     pub fn clear(&mut self) {
-        self.0.clear();
+        self.pods.clear();
+        self.mirrors.clear();
     }
-    /// All of them, by UID.
+    /// All pods, by UID.
     pub fn pods(&self) -> &[PodUid] {
-        &self.0
+        &self.pods
+    }
+    /// Adds a name whose mirror wants a look.
+    pub fn add_mirror(&mut self, name: FullName) {
+        if let Err(at) = self.mirrors.binary_search(&name) {
+            self.mirrors.insert(at, name);
+        }
+    }
+    /// All names whose mirrors want a look.
+    pub fn mirrors(&self) -> &[FullName] {
+        &self.mirrors
     }
 }

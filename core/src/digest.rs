@@ -90,8 +90,9 @@ fn exchange<K: Ord>(kept: &mut BTreeMap<K, Digest>, sum: &mut u128, key: K, fres
 /// Everything that belongs to no pod and no object.
 fn head(s: &State) -> Digest {
     let clock = (s.now, s.events, s.next_op, s.epoch, s.boot_id);
-    let host = (&s.sources_ready, &s.recovery, &s.queue, &s.charged, s.allocator_wake, &s.observations);
-    codec::hash(&(&s.config, clock, host, &s.anomalies))
+    let allocator = (&s.queue, &s.preemptors, &s.charged, s.allocator_wake);
+    let host = (&s.sources_ready, &s.recovery, &s.observations, &s.mirrors);
+    codec::hash(&(&s.config, clock, host, allocator, &s.anomalies))
 }
 
 /// Pods to come back to. A mark costs a push; doubles go when they are half of it.

@@ -432,6 +432,75 @@ pub enum Fact {
         /// Why.
         error: OpError,
     },
+
+    // --- mirror pods: what the API has in a static pod's place --------------------------------------------------------
+    /// The API has this object under a static pod's name.
+    MirrorSeen {
+        /// Its namespace.
+        namespace: Name,
+        /// Its name.
+        name: Name,
+        /// What it is.
+        mirror: Mirror,
+    },
+    /// It no longer has it.
+    MirrorGone {
+        /// Its namespace.
+        namespace: Name,
+        /// Its name.
+        name: Name,
+        /// The object that went.
+        mirror: PodUid,
+    },
+    /// The node's create was acknowledged, or the very mirror was there already.
+    MirrorCreated {
+        /// The operation.
+        op: OpId,
+        /// Its namespace.
+        namespace: Name,
+        /// Its name.
+        name: Name,
+        /// What is there now.
+        mirror: Mirror,
+    },
+    /// The node's delete was acknowledged, or that object was gone already.
+    MirrorDeleted {
+        /// The operation.
+        op: OpId,
+        /// Its namespace.
+        namespace: Name,
+        /// Its name.
+        name: Name,
+        /// The object.
+        mirror: PodUid,
+    },
+    /// The node's create or delete was refused or lost.
+    MirrorFailed {
+        /// The operation.
+        op: OpId,
+        /// As the command named it: the static pod to be shown, or the object to be deleted.
+        pod: PodUid,
+        /// Its namespace.
+        namespace: Name,
+        /// Its name.
+        name: Name,
+        /// Why.
+        error: OpError,
+    },
+}
+
+/// A mirror pod as the API has it.
+#[derive(Clone, Debug, PartialEq, Eq, bincode::Encode, bincode::Decode)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "rkyv", derive(rkyv::Archive, rkyv::Serialize, rkyv::Deserialize))]
+pub struct Mirror {
+    /// The object's own UID.
+    pub uid: PodUid,
+    /// The static pod that it was made for (annotation `kubernetes.io/config.mirror`): another version of the file is
+    /// another pod.
+    pub of: PodUid,
+    /// Somebody has asked for its deletion.
+    pub deleting: bool,
 }
 
 /// A version of a secret or configMap: equal digests mean equal content.
@@ -633,6 +702,11 @@ impl Fact {
             Fact::StatusWritten { .. } => "StatusWritten",
             Fact::StatusWriteFailed { .. } => "StatusWriteFailed",
             Fact::ReleaseFailed { .. } => "ReleaseFailed",
+            Fact::MirrorSeen { .. } => "MirrorSeen",
+            Fact::MirrorGone { .. } => "MirrorGone",
+            Fact::MirrorCreated { .. } => "MirrorCreated",
+            Fact::MirrorDeleted { .. } => "MirrorDeleted",
+            Fact::MirrorFailed { .. } => "MirrorFailed",
         }
     }
 
@@ -673,7 +747,10 @@ impl Fact {
             | Fact::ProbeResult { pod, .. }
             | Fact::StatusWritten { pod, .. }
             | Fact::StatusWriteFailed { pod, .. }
-            | Fact::ReleaseFailed { pod, .. } => Some(*pod),
+            | Fact::ReleaseFailed { pod, .. }
+            | Fact::MirrorFailed { pod, .. } => Some(*pod),
+            Fact::MirrorSeen { mirror, .. } | Fact::MirrorCreated { mirror, .. } => Some(mirror.of),
+            Fact::MirrorGone { mirror, .. } | Fact::MirrorDeleted { mirror, .. } => Some(*mirror),
             Fact::Tick
             | Fact::SourceReady { .. }
             | Fact::ObjectSeen { .. }

@@ -33,6 +33,7 @@ extern crate alloc;
 mod actuate;
 mod allocate;
 pub mod anomaly;
+pub mod backend;
 pub mod codec;
 pub mod command;
 pub mod config;
@@ -42,6 +43,8 @@ pub mod event;
 pub mod ids;
 pub mod node;
 mod observe;
+#[cfg(feature = "serde")]
+pub mod portable;
 mod publish;
 pub mod resources;
 pub mod rules;
@@ -54,6 +57,7 @@ pub mod time;
 pub mod views;
 mod volumes;
 
+pub use backend::Backend;
 pub use command::{Command, Commands};
 pub use config::Config;
 pub use event::{Event, Fact};

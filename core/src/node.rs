@@ -9,6 +9,7 @@ use crate::context::{Context, Touched, Why, text};
 use crate::digest::DigestCache;
 use crate::event::{Event, Fact, ObjectVersion, SeenContainer, SeenMount, SeenSandbox};
 use crate::ids::{Epoch, EventSeq, Name, ObjectRef, OpId, PodUid, Source};
+use crate::publish::mirror::{FullName, MirrorState};
 use crate::resources::ResourceList;
 use crate::state::{PodState, Retry};
 use crate::time::Time;
@@ -59,6 +60,8 @@ pub struct State {
     pub(crate) recovery: Recovery,
     /// Pods whose desired state wants allocation, by UID; ordered when tried.
     pub(crate) queue: BTreeSet<PodUid>,
+    /// Critical pods for which room is being made.
+    pub(crate) preemptors: BTreeSet<PodUid>,
     /// The sum of all pods' charges.
     pub(crate) charged: ResourceList,
     /// Wake-ups: of pods, and of the allocator (`PodUid(0)`).
@@ -66,6 +69,8 @@ pub struct State {
     /// The allocator's wake-up.
     pub(crate) allocator_wake: Option<(Time, Why)>,
     pub(crate) observations: BTreeMap<OpId, PodUid>,
+    /// Mirror pods by the name that they share with their static pods.
+    pub(crate) mirrors: BTreeMap<FullName, MirrorState>,
     pub(crate) anomalies: Anomalies,
 }
 
@@ -163,10 +168,12 @@ impl Node {
             sources_ready: Vec::new(),
             recovery: Recovery::default(),
             queue: BTreeSet::new(),
+            preemptors: BTreeSet::new(),
             charged: ResourceList::default(),
             wakes: BTreeSet::new(),
             allocator_wake: None,
             observations: BTreeMap::new(),
+            mirrors: BTreeMap::new(),
             anomalies: Anomalies::default(),
         };
         Node { state, cache: DigestCache::default(), touched: Touched::default() }
@@ -249,72 +256,78 @@ impl Node {
 
     /// The rooms below `observe`, for the pods that were touched.
     fn settle(&mut self, mut touched: Touched, out: &mut Commands) {
-        let several = touched.pods().len() > 1;
-        if several {
-            allocate::room(&mut self.state, touched.pods(), out);
+        let only = if let [uid] = touched.pods() { self.state.pods.get(uid) } else { None };
+        let claims = !self.state.preemptors.is_empty();
+        if claims || only.is_none_or(|pod| !allocate::is_through(pod, &self.state.queue)) {
+            allocate::room(&mut self.state, &mut touched, out);
         }
+        let mut static_names = Vec::new();
+        let (may_undo, runtime_seen) = (self.state.may_undo(), self.state.recovery.runtime.seen);
         for &uid in touched.pods() {
             self.cache.pod_touched(uid);
-            self.settle_pod(uid, several, out);
+            let state = &mut self.state;
+            let Some(pod) = state.pods.get_mut(&uid).map(Arc::make_mut) else { continue };
+            let mirror = match pod.pod.source {
+                Source::Api => None,
+                Source::File => {
+                    let name = (pod.pod.namespace.clone(), pod.pod.name.clone());
+                    let mirror = state.mirrors.get(&name).and_then(|record| record.shows(uid));
+                    static_names.push(name);
+                    mirror
+                }
+            };
+            let mut context = Context {
+                config: &state.config,
+                now: state.now,
+                event: state.events,
+                epoch: state.epoch,
+                runtime_seen,
+                may_undo,
+                mirror,
+                objects: &state.objects,
+                next_op: &mut state.next_op,
+                observations: &mut state.observations,
+                out,
+                anomalies: &mut state.anomalies,
+                wake: None,
+            };
+            volumes::reconcile(pod, &mut context);
+            actuate::actuate(pod, &mut context);
+            publish::publish(pod, &mut context);
+            let wake = context.wake;
+            if pod.wake != wake {
+                if let Some((at, why)) = pod.wake {
+                    state.wakes.remove(&(at, uid, why));
+                }
+                if let Some((at, why)) = wake {
+                    state.wakes.insert((at, uid, why));
+                }
+                pod.wake = wake;
+            }
+            let freed =
+                !allocate::charge::is_current(pod) && allocate::charge::renew(pod, &mut state.charged);
+            let (lets_go, ends) = (!pod.let_go.is_empty(), pod.object_gone);
+            if freed {
+                allocate::charge::use_freed(state);
+            }
+            if lets_go {
+                observe::unsubscribe(state, uid);
+            }
+            if ends {
+                for woken in observe::forget_if_over(state, uid, out) {
+                    self.cache.pod_touched(woken);
+                }
+            }
+        }
+        static_names.into_iter().for_each(|name| touched.add_mirror(name));
+        if !touched.mirrors().is_empty() {
+            publish::mirror::reconcile(&mut self.state, touched.mirrors(), out);
         }
         for object in self.state.objects_changed.drain(..) {
             self.cache.object_changed(object);
         }
         touched.clear();
         self.touched = touched;
-    }
-
-    /// The same for one pod; `allocate` comes first, unless it has been through for all of several.
-    fn settle_pod(&mut self, uid: PodUid, is_allocated: bool, out: &mut Commands) {
-        let state = &mut self.state;
-        let (sources_ready, runtime_seen) = (state.sources_ready(), state.recovery.runtime.seen);
-        let may_undo = sources_ready && runtime_seen && state.recovery.mounts.seen;
-        let mut found = state.pods.get_mut(&uid);
-        if !is_allocated && !found.as_ref().is_some_and(|pod| allocate::is_through(pod, &state.queue)) {
-            allocate::room(state, &[uid], out);
-            found = state.pods.get_mut(&uid);
-        }
-        let Some(pod) = found.map(Arc::make_mut) else { return };
-        let mut context = Context {
-            config: &state.config,
-            now: state.now,
-            event: state.events,
-            epoch: state.epoch,
-            runtime_seen,
-            may_undo,
-            objects: &state.objects,
-            next_op: &mut state.next_op,
-            observations: &mut state.observations,
-            out,
-            anomalies: &mut state.anomalies,
-            wake: None,
-        };
-        volumes::reconcile(pod, &mut context);
-        actuate::actuate(pod, &mut context);
-        publish::publish(pod, &mut context);
-        let wake = context.wake;
-        if pod.wake != wake {
-            if let Some((at, why)) = pod.wake {
-                state.wakes.remove(&(at, uid, why));
-            }
-            if let Some((at, why)) = wake {
-                state.wakes.insert((at, uid, why));
-            }
-            pod.wake = wake;
-        }
-        let freed = !allocate::charge::is_current(pod) && allocate::charge::renew(pod, &mut state.charged);
-        let (lets_go, ends) = (!pod.let_go.is_empty(), pod.object_gone);
-        if freed {
-            allocate::charge::use_freed(state);
-        }
-        if lets_go {
-            observe::unsubscribe(state, uid);
-        }
-        if ends {
-            for woken in observe::forget_if_over(state, uid, out) {
-                self.cache.pod_touched(woken);
-            }
-        }
     }
 
     /// When time itself becomes a fact: the next moment at which a `Tick` would change something.

@@ -55,7 +55,7 @@ impl fmt::Display for ResourceName {
 
 /// Amounts by resource, sorted by name, each at most once. Absent and zero differ: only the QoS class cares, and it
 /// is asked at the boundary. Shared and copied on write: a pod's spec, its instances and its status hold the same list.
-#[derive(Default, Clone, Debug, PartialEq, Eq)]
+#[derive(Default, Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(from = "Vec<(ResourceName, u64)>", into = "Vec<(ResourceName, u64)>"))]
 #[cfg_attr(feature = "rkyv", derive(rkyv::Archive, rkyv::Serialize, rkyv::Deserialize))]
@@ -63,6 +63,13 @@ pub struct ResourceList(
     /// `None` when empty, never an empty slice.
     Option<Arc<[(ResourceName, u64)]>>,
 );
+
+impl fmt::Debug for ResourceList {
+    /// As the list that it is, however it is kept.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ResourceList").field(&self.entries()).finish()
+    }
+}
 
 impl ResourceList {
     /// Collects pairs; a name given twice keeps its last amount.

@@ -116,6 +116,19 @@ pub enum ConditionKind {
 }
 
 impl ConditionKind {
+    /// All of them.
+    pub const ALL: [ConditionKind; 9] = [
+        ConditionKind::PodResizePending,
+        ConditionKind::PodResizeInProgress,
+        ConditionKind::PodReadyToStartContainers,
+        ConditionKind::Initialized,
+        ConditionKind::Ready,
+        ConditionKind::ContainersReady,
+        ConditionKind::PodScheduled,
+        ConditionKind::AllContainersRestarting,
+        ConditionKind::DisruptionTarget,
+    ];
+
     /// As Kubernetes spells it.
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -18,13 +18,21 @@
 //! # Ok::<(), nodefold_k8s::InputError>(())
 //! ```
 
+pub mod act;
+pub mod brain;
+pub mod history;
 pub mod log;
 pub mod record;
 pub mod run;
 pub mod scenario;
+pub mod shrink;
+pub mod stage;
+pub mod swarm;
 pub mod world;
 
+pub use brain::{Brain, NewBrain};
 pub use record::{Nobody, Observer, Record};
-pub use run::{Counts, Outcome, RunOptions, Verdict, node_config, run};
+pub use run::{Counts, Outcome, RunOptions, Verdict, node_config, run, run_on};
 pub use scenario::Scenario;
+pub use stage::{Simulation, Stage};
 pub use world::{Choice, Chooser, Earliest, Enabled, World};

@@ -5,16 +5,18 @@ mod perform;
 mod story;
 mod subset;
 
-pub use expect::{Miss, clock};
+pub use expect::Miss;
 pub use subset::{Difference, differences};
 
+use crate::brain::{NewBrain, production};
 use crate::log::{FactLog, InMemory};
 use crate::record::{Observer, Record};
 use crate::scenario::{Scenario, Step, Verb};
-use crate::world::{BEGINNING, Chooser, Earliest, World, WorldError};
+use crate::stage::{Simulation, Stage};
+use crate::world::{Chooser, Earliest, World, WorldError};
 use expect::Answered;
 use nodefold_core::time::Time;
-use nodefold_core::{Config, Digest, Node};
+use nodefold_core::{Config, Digest};
 use serde::Serialize;
 use story::{Moment, Story};
 
@@ -23,6 +25,8 @@ use story::{Moment, Story};
 pub struct RunOptions {
     /// Where facts are made durable; none: in memory.
     pub log: Option<Box<dyn FactLog>>,
+    /// What decides; none: the production core.
+    pub brain: Option<NewBrain>,
     /// Who picks among the enabled choices; none: whatever is due first.
     pub chooser: Option<Box<dyn Chooser>>,
 }
@@ -106,16 +110,23 @@ pub fn node_config(scenario: &Scenario) -> Config {
 /// Runs a scenario from beginning to end.
 pub fn run(scenario: &Scenario, options: RunOptions, observer: &mut dyn Observer) -> Outcome {
     let config = node_config(scenario);
-    let log = options.log.unwrap_or_else(|| Box::new(InMemory::new(config.clone())));
-    let mut run = Run {
-        story: Story::new(observer, &config),
-        world: World::new(Node::new(config), &scenario.node, log),
+    let log = options.log.unwrap_or_else(|| Box::<InMemory>::default());
+    let brain = options.brain.unwrap_or_else(|| production(config.clone()));
+    let mut simulation = Simulation {
+        world: World::new(&config, brain, &scenario.node, log),
         chooser: options.chooser.unwrap_or_else(|| Box::new(Earliest)),
-        last: None,
-        last_step: (0, 1),
     };
+    run_on(scenario, &mut simulation, observer)
+}
+
+/// Runs a scenario from beginning to end on any stage.
+pub fn run_on(scenario: &Scenario, stage: &mut dyn Stage, observer: &mut dyn Observer) -> Outcome {
+    let began = stage.now();
+    let heals = scenario.steps.iter().any(|step| matches!(step.verb, Verb::Heal));
+    let story = Story::new(observer, &node_config(scenario), began, heals);
+    let mut run = Run { story, stage, last: None, last_step: (0, 1) };
     let (name, about) = (scenario.name.clone(), scenario.about.clone());
-    run.story.tell(Record::ScenarioBegan { name, about, at: BEGINNING });
+    run.story.tell(Record::ScenarioBegan { name, about, at: began });
     let mut verdict = run.begin();
     for step in &scenario.steps {
         if verdict != Verdict::Passed {
@@ -128,8 +139,7 @@ pub fn run(scenario: &Scenario, options: RunOptions, observer: &mut dyn Observer
 
 /// A run under way.
 struct Run<'o> {
-    world: World,
-    chooser: Box<dyn Chooser>,
+    stage: &'o mut dyn Stage,
     story: Story<'o>,
     last: Option<Answered>,
     /// The step under way or done last, and its line.
@@ -175,7 +185,7 @@ impl Run<'_> {
     fn step(&mut self, step: &Step) -> Verdict {
         let (index, line) = (step.index, step.line);
         self.last_step = (index, line);
-        let (verb, title, at) = (step.verb.name(), step.title.clone(), self.world.now());
+        let (verb, title, at) = (step.verb.name(), step.title.clone(), self.stage.now());
         self.story.tell(Record::StepBegan { index, line, verb, title, at });
         let done = self.perform(step);
         self.tell_records();
@@ -187,10 +197,10 @@ impl Run<'_> {
                 }
             };
             self.story.counts.expectations += if held { expectation.checks.len() as u64 } else { 0 };
-            let at = self.world.now();
+            let at = self.stage.now();
             self.story.tell(Record::Expectation { index, line, at, held, expected, actual, explanation });
         }
-        let at = self.world.now();
+        let at = self.stage.now();
         self.story.tell(Record::StepEnded { index, at });
         self.story.counts.steps += 1;
         match done {
@@ -231,7 +241,7 @@ impl Run<'_> {
 
     /// Tells everyone what the world did.
     fn tell_records(&mut self) {
-        for record in self.world.take_records() {
+        for record in self.stage.take_records() {
             self.story.tell(record);
         }
     }
@@ -239,28 +249,28 @@ impl Run<'_> {
     /// This moment, for a mark.
     fn moment(&self) -> Moment {
         Moment {
-            at: self.world.now(),
-            instances: self.world.instances(),
-            pods: self.world.server().newest().clone(),
+            at: self.stage.now(),
+            instances: self.stage.instances(),
+            pods: self.stage.server().newest().clone(),
         }
     }
 
     fn end(mut self, mut verdict: Verdict) -> Outcome {
-        self.story.finish(self.world.now());
+        self.story.finish(self.stage.now());
         if verdict == Verdict::Passed && !self.story.violations.is_empty() {
             let (step, line) = self.last_step;
             verdict = Verdict::InvariantBroken { step, line, violations: self.story.violations.clone() };
         }
-        if let (Err(error), Verdict::Passed) = (self.world.close(), &verdict) {
+        if let (Err(error), Verdict::Passed) = (self.stage.close(), &verdict) {
             let (step, line) = self.last_step;
             verdict = Verdict::Unusable { step, line, error: error.to_string() };
         }
         Outcome {
             verdict,
-            digest: self.world.digest(),
-            api_digest: self.world.api_digest(),
+            digest: self.stage.digest(),
+            api_digest: self.stage.server().digest(),
             counts: self.story.counts,
-            ended_at: self.world.now(),
+            ended_at: self.stage.now(),
         }
     }
 }

@@ -3,15 +3,18 @@
 
 mod duration;
 mod expectation;
+mod fault;
 mod node;
 mod pattern;
 mod reader;
 mod step;
+mod write;
 
 pub use expectation::{Check, Expectation, ExpectedCause};
 pub use node::{NodeChange, NodeSpec};
 pub use pattern::{CommandPattern, VERBS};
-pub use step::{Crash, DeleteTarget, PodRef, Step, Verb};
+pub use step::{Crash, DeleteTarget, PodRef, Step, Used, Verb};
+pub use write::{flow, to_text};
 
 use nodefold_k8s::InputError;
 use reader::Reader;

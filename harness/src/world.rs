@@ -8,37 +8,48 @@ mod content;
 mod crash;
 mod effect;
 mod execute;
+mod fault;
 mod images;
 mod inflight;
+mod label;
 mod latency;
+mod leftovers;
 mod mounts;
 mod process;
 mod rules;
 mod runtime;
 mod server;
+mod usage;
+mod writes;
 
 pub use choice::{Choice, Chooser, Earliest, Enabled};
+pub use effect::failed;
+pub use fault::{CrashPoint, Fault};
 pub use inflight::{OpKey, OpKind};
+pub use label::{object_name, probe_name};
 pub use rules::{Failure, Operation, Rules, Scope, TargetKind};
 pub use runtime::Ending;
+pub use server::{Server, Stirred, Undeliverable};
 
+use crate::brain::{Brain, NewBrain};
 use crate::log::{FactLog, LogError};
 use crate::record::Record;
-use crate::scenario::{NodeChange, NodeSpec, PodRef};
+use crate::scenario::{NodeChange, NodeSpec, PodRef, Used};
 use agent::Agent;
+use fault::Faults;
 use images::Images;
 use inflight::{InFlight, Phase};
 use mounts::MountTable;
 use nodefold_api::{ApiEvent, Request, Response};
+use nodefold_core::Config;
+use nodefold_core::Digest;
 use nodefold_core::config::NodeFacts;
 use nodefold_core::event::{Event, Fact};
 use nodefold_core::ids::{ContainerId, Name, PodUid, Source};
 use nodefold_core::spec::Pod;
 use nodefold_core::time::{Nanos, Time};
-use nodefold_core::{Digest, Node};
 use runtime::Runtime;
 use serde_json::Value;
-use server::{Server, Undeliverable};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -57,6 +68,9 @@ pub enum WorldError {
     /// The API accepted a pod that the node's boundary can't read.
     #[error("the API accepted a pod that the node can't be given: {0}")]
     Undeliverable(String),
+    /// A real host can't do what a stage needs.
+    #[error("{0}")]
+    Host(String),
 }
 
 impl From<Undeliverable> for WorldError {
@@ -78,21 +92,29 @@ pub struct World {
     pending: BTreeMap<Choice, Time>,
     /// Probes that the agent runs, and what each reported last.
     probes: BTreeMap<process::ProbeKey, Option<bool>>,
+    faults: Faults,
+    /// What takes up how many bytes on the host, as far as the story said.
+    usage: BTreeMap<(PodUid, Used), u64>,
     agent: Agent,
+    node_name: Name,
+    /// What the agent was told last of the node's own facts.
+    told: NodeFacts,
     facts: NodeFacts,
     boots: u32,
     steps: u64,
     steps_at_this_moment: u32,
     /// What happened since this was taken last.
     records: Vec<Record>,
+    /// An invariant broke since then.
+    is_broken: bool,
 }
 
 impl World {
     /// A world at its beginning. The agent is about to start.
-    pub fn new(node: Node, spec: &NodeSpec, log: Box<dyn FactLog>) -> World {
+    pub fn new(config: &Config, brain: NewBrain, spec: &NodeSpec, log: Box<dyn FactLog>) -> World {
         let mut images = Images::default();
         images.set(spec.images.clone());
-        let server = Server::new(node.config().node_name.clone(), spec.facts.gates);
+        let server = Server::new(config.node_name.clone(), spec.facts.gates);
         World {
             now: BEGINNING,
             server,
@@ -103,13 +125,44 @@ impl World {
             inflight: BTreeMap::new(),
             pending: BTreeMap::from([(Choice::AgentStarts, BEGINNING)]),
             probes: BTreeMap::new(),
-            agent: Agent::new(node, log),
+            faults: Faults::default(),
+            usage: BTreeMap::new(),
+            agent: Agent::new(brain, log),
+            node_name: config.node_name.clone(),
+            told: config.node.clone(),
             facts: spec.facts.clone(),
             boots: 0,
             steps: 0,
             steps_at_this_moment: 0,
             records: Vec::new(),
+            is_broken: false,
         }
+    }
+
+    /// The same world once more, to go on apart from this one. Refused if its log can't be had twice.
+    pub fn fork(&self) -> Result<World, WorldError> {
+        Ok(World {
+            now: self.now,
+            server: self.server.clone(),
+            runtime: self.runtime.clone(),
+            mounts: self.mounts.clone(),
+            images: self.images.clone(),
+            rules: self.rules.clone(),
+            inflight: self.inflight.clone(),
+            pending: self.pending.clone(),
+            probes: self.probes.clone(),
+            faults: self.faults.clone(),
+            usage: self.usage.clone(),
+            agent: self.agent.fork()?,
+            node_name: self.node_name.clone(),
+            told: self.told.clone(),
+            facts: self.facts.clone(),
+            boots: self.boots,
+            steps: self.steps,
+            steps_at_this_moment: self.steps_at_this_moment,
+            records: self.records.clone(),
+            is_broken: self.is_broken,
+        })
     }
 
     /// The time.
@@ -117,9 +170,9 @@ impl World {
         self.now
     }
 
-    /// The node, as its log has it.
-    pub fn node(&self) -> &Node {
-        self.agent.node()
+    /// What decides, as its log has it.
+    pub fn brain(&self) -> &dyn Brain {
+        self.agent.brain()
     }
 
     /// The node's digest.
@@ -144,7 +197,14 @@ impl World {
 
     /// Takes what happened since this was asked last.
     pub fn take_records(&mut self) -> Vec<Record> {
+        self.is_broken = false;
         std::mem::take(&mut self.records)
+    }
+
+    /// The same, without giving the memory away: appends to `out`.
+    pub fn drain_records(&mut self, out: &mut Vec<Record>) {
+        self.is_broken = false;
+        out.append(&mut self.records);
     }
 
     /// Everything that may happen next, into a reused buffer.
@@ -157,23 +217,37 @@ impl World {
                 Choice::ObjectReported(object) => {
                     self.server.watcher_of(object).is_some_and(|pod| self.is_held(Operation::Watch, pod, ""))
                 }
+                // A pod's condition is news only where the pod is known.
+                Choice::GateReported { pod, .. } => {
+                    self.server.is_on_the_way(*pod) || self.is_held(Operation::Watch, *pod, "")
+                }
                 Choice::ProcessEnds { .. }
                 | Choice::GraceOver { .. }
+                | Choice::UsageMeasured { .. }
                 | Choice::Effect(_)
                 | Choice::Answer(_)
                 | Choice::ExitNoticed { .. }
+                | Choice::SandboxNoticed { .. }
                 | Choice::ProbeReported { .. }
                 | Choice::Deliver { .. }
                 | Choice::NodeReported
+                | Choice::Reconnect
+                | Choice::Permitted(_)
+                | Choice::DiskFreed
                 | Choice::Tick
                 | Choice::AgentStarts => false,
+                // Nobody hears it until an agent listens.
+                Choice::Echo(_) => !self.agent.is_alive(),
             };
             if !waits {
                 out.push(Enabled { choice: choice.clone(), due: *due });
             }
         }
+        // A runtime ends what a dead client asked for before it lists what it has.
+        let orphans = self.inflight.values().any(|op| op.orphan);
         for (key, op) in &self.inflight {
             match &op.phase {
+                Phase::Running { .. } if orphans && key.kind == OpKind::ObserveRuntime => {}
                 Phase::Running { due } => {
                     out.push(Enabled { choice: Choice::Effect(key.clone()), due: *due })
                 }
@@ -190,9 +264,21 @@ impl World {
                 out.push(Enabled { choice: Choice::Deliver { source, pod, all: true }, due: last });
             }
         }
-        if let Some(due) = self.agent.next_deadline() {
+        if let Some(due) = self.next_deadline() {
             out.push(Enabled { choice: Choice::Tick, due });
         }
+    }
+
+    /// When the next thing happens by itself.
+    pub fn next_due(&self) -> Option<Time> {
+        let mut enabled = Vec::new();
+        self.enabled(&mut enabled);
+        enabled.iter().map(|e| e.due).min()
+    }
+
+    /// When the node wants a `Tick`, in the world's time.
+    fn next_deadline(&self) -> Option<Time> {
+        self.agent.next_deadline().map(|shown| self.faults.world_time(shown))
     }
 
     /// What keeps the world from being settled: what is in flight, and what is due within the time. Recurring
@@ -210,18 +296,26 @@ impl World {
                 | Choice::Effect(_)
                 | Choice::Answer(_)
                 | Choice::ExitNoticed { .. }
+                | Choice::SandboxNoticed { .. }
+                | Choice::Echo(_)
                 | Choice::Deliver { .. }
                 | Choice::SourceListed(_)
                 | Choice::ObjectReported(_)
+                | Choice::GateReported { .. }
+                | Choice::UsageMeasured { .. }
                 | Choice::NodeReported
+                | Choice::Reconnect
+                | Choice::Permitted(_)
+                | Choice::DiskFreed
                 | Choice::AgentStarts => true,
             })
-            .map(|e| format!("{} (due in {})", self.describe(&e.choice), e.due.since(self.now)))
+            .map(|e| format!("{} (due in {})", self.label(&e.choice), e.due.since(self.now)))
             .collect();
-        if let Some((due, why)) = self.agent.work_due()
+        if let Some((due, why)) =
+            self.agent.work_due().map(|(shown, why)| (self.faults.world_time(shown), why))
             && due <= horizon
         {
-            waiting.push(format!("the node's {why:?} (due in {})", due.since(self.now)));
+            waiting.push(format!("the node's {why} (due in {})", due.since(self.now)));
         }
         waiting
     }
@@ -240,7 +334,7 @@ impl World {
     /// Lets time pass up to a moment: everything due until then happens in the chooser's order.
     pub fn run_until(&mut self, moment: Time, chooser: &mut dyn Chooser) -> Result<(), WorldError> {
         let mut enabled = Vec::new();
-        while !self.is_broken() {
+        while !self.is_broken {
             self.enabled(&mut enabled);
             enabled.retain(|e| e.due <= moment);
             if enabled.is_empty() {
@@ -274,7 +368,7 @@ impl World {
         self.steps += 1;
         self.steps_at_this_moment += 1;
         if self.steps_at_this_moment == MOST_STEPS_AT_ONE_MOMENT {
-            let last = self.describe(&chosen.choice);
+            let last = self.label(&chosen.choice);
             self.broken(
                 "L4",
                 format!("{MOST_STEPS_AT_ONE_MOMENT} steps without time passing, the last of them {last}"),
@@ -287,26 +381,51 @@ impl World {
             Choice::Effect(key) => self.effect(key)?,
             Choice::Answer(key) => self.answer(key)?,
             Choice::ExitNoticed { pod, container } => self.exit_noticed(*pod, container)?,
+            Choice::SandboxNoticed { pod, attempt } => {
+                self.tell(Fact::SandboxStopped { pod: *pod, attempt: *attempt })?
+            }
+            Choice::Echo(number) => self.echo_heard(*number)?,
             Choice::ProbeReported { pod, container, probe } => {
                 self.probe_reported(*pod, container, *probe)?
             }
             Choice::Deliver { source, pod, all } => self.deliver(*source, *pod, *all)?,
+            Choice::GateReported { pod, condition } => {
+                let (pod, condition) = (*pod, Name::from(condition.as_str()));
+                if let Some(met) = self.server.tell_gate(pod, &condition) {
+                    self.tell(Fact::ReadinessGate { pod, condition, met })?;
+                }
+            }
+            Choice::UsageMeasured { pod, subject } => self.usage_measured(*pod, subject)?,
             Choice::SourceListed(source) => self.tell(Fact::SourceReady { source: *source })?,
             Choice::ObjectReported(object) => {
                 let fact = self.server.object_fact(object);
                 self.tell(fact)?;
             }
-            Choice::NodeReported => self.tell(Fact::NodeChanged(self.facts.clone()))?,
+            Choice::NodeReported => self.tell_node_facts()?,
+            Choice::Reconnect => self.server.reconnect(self.now)?,
+            Choice::Permitted(object) => {
+                if self.server.permit(object) && self.server.watcher_of(object).is_some() {
+                    let reported = Choice::ObjectReported(object.clone());
+                    self.pending.entry(reported).or_insert(self.now.after(latency::OBJECT_GET));
+                }
+            }
+            Choice::DiskFreed => self.faults.disk_full = false,
             Choice::Tick => self.tick(chosen.due)?,
             Choice::AgentStarts => self.agent_starts()?,
         }
         Ok(())
     }
 
+    /// The agent hears of the node's own facts.
+    fn tell_node_facts(&mut self) -> Result<(), WorldError> {
+        self.told = self.facts.clone();
+        self.tell(Fact::NodeChanged(self.facts.clone()))
+    }
+
     /// The node's deadline came. A deadline that a `Tick` leaves in the past would tick for ever (L4).
     fn tick(&mut self, due: Time) -> Result<(), WorldError> {
         self.tell(Fact::Tick)?;
-        match self.agent.next_deadline() {
+        match self.next_deadline() {
             Some(next) if next <= due => {
                 self.broken(
                     "L4",
@@ -318,15 +437,35 @@ impl World {
         Ok(())
     }
 
-    /// The agent hears a fact, makes it durable, folds it, and its commands become operations.
+    /// The agent hears a fact, makes it durable, folds it, and its commands become operations; or it dies in between.
     fn tell(&mut self, fact: Fact) -> Result<(), WorldError> {
         if !self.agent.is_alive() {
             return Ok(());
         }
-        let event = Event { at: self.now, fact };
-        let commands = self.agent.fold(event, &mut self.records)?;
-        for command in commands {
-            self.accept(command);
+        let event = Event { at: self.faults.node_time(self.now), fact };
+        let crash =
+            if self.faults.disk_full { Some(CrashPoint::BeforeAppend) } else { self.faults.crash.take() };
+        match crash {
+            None => {
+                for command in self.agent.fold(event, &mut self.records)? {
+                    self.accept(command);
+                }
+            }
+            Some(CrashPoint::BeforeAppend) => self.crash_agent(),
+            Some(CrashPoint::Unsynced(keep)) => {
+                self.agent.fold_torn(event, keep, &mut self.records)?;
+                self.crash_agent();
+            }
+            Some(CrashPoint::AfterAppend) => {
+                drop(self.agent.fold(event, &mut self.records)?);
+                self.crash_agent();
+            }
+            Some(CrashPoint::AfterDispatch(given)) => {
+                for command in self.agent.fold(event, &mut self.records)?.into_iter().take(given as usize) {
+                    self.accept(command);
+                }
+                self.crash_agent();
+            }
         }
         Ok(())
     }
@@ -346,12 +485,16 @@ impl World {
 
     /// A client's or the node's request to the API server, as it is now.
     pub fn request(&mut self, user: &str, what: String, request: Request) -> Result<Response, WorldError> {
-        let event = ApiEvent { at: self.now, request, user: user.into() };
+        let event = ApiEvent::new(self.now, request, user);
         self.agent.keep_request(&event)?;
         let (response, stirred) = self.server.request(&event, self.agent.is_alive());
         self.name_pods();
         for object in stirred.objects {
             self.pending.entry(Choice::ObjectReported(object)).or_insert(self.now.after(latency::WATCH));
+        }
+        for (pod, condition) in stirred.gates {
+            let reported = Choice::GateReported { pod, condition };
+            self.pending.entry(reported).or_insert(self.now.after(latency::WATCH));
         }
         self.records.push(requested(self.now, user, what, &response));
         match stirred.undeliverable {
@@ -483,18 +626,32 @@ impl World {
         containers.chain(sandboxes).chain(volumes).collect()
     }
 
-    /// The status that people see of a pod: what is published, or what a static pod's mirror would show.
-    pub fn published_status(&self, name: &PodRef) -> Option<Value> {
-        if self.server.is_file(name) {
-            let uid = self.server.uid(name)?;
-            return self.agent.node().status(uid).map(|status| nodefold_k8s::status_to_json(&status, uid));
-        }
-        self.server.pod(name).map(|pod| pod["status"].clone())
-    }
-
     /// Ends cleanly.
     pub fn close(&mut self) -> Result<(), WorldError> {
         Ok(self.agent.close()?)
+    }
+
+    /// The agent runs.
+    pub fn agent_is_alive(&self) -> bool {
+        self.agent.is_alive()
+    }
+
+    /// The agent has started and not yet seen the host.
+    pub fn is_recovering(&self) -> bool {
+        let looks = |key: &OpKey| matches!(key.kind, OpKind::ObserveMounts | OpKind::ObserveRuntime);
+        self.pending.contains_key(&Choice::AgentStarts)
+            || self.inflight.keys().any(|key| key.pod == PodUid(0) && looks(key))
+    }
+
+    /// Processes that run, by their pods' names and their containers', where the name still means that pod.
+    pub fn running(&self) -> Vec<(PodRef, String)> {
+        let runs =
+            self.runtime.containers.iter().filter(|(_, c)| matches!(c.state, runtime::State::Running { .. }));
+        runs.filter_map(|((pod, id), _)| {
+            let name = self.server.name(*pod)?;
+            (self.server.uid(name) == Some(*pod)).then(|| (name.clone(), id.name.to_string()))
+        })
+        .collect()
     }
 
     fn is_held(&self, operation: Operation, pod: PodUid, target: &str) -> bool {
@@ -518,52 +675,14 @@ impl World {
 
     /// Physics or an invariant broke.
     fn broken(&mut self, invariant: &str, what: String) {
+        self.is_broken = true;
         self.records
             .push(Record::InvariantBroken { at: self.now, violation: format!("{invariant}: {what}") });
     }
-
-    /// Something broke since the records were taken last.
-    fn is_broken(&self) -> bool {
-        self.records.iter().any(|record| matches!(record, Record::InvariantBroken { .. }))
-    }
-
-    /// A choice in words.
-    pub fn describe(&self, choice: &Choice) -> String {
-        let pod = |uid: &PodUid| match self.server.name(*uid) {
-            Some(name) => name.to_string(),
-            None => uid.to_string(),
-        };
-        let op = |key: &OpKey| match (key.pod, key.subject.is_empty()) {
-            (PodUid(0), _) => key.kind.verb().to_owned(),
-            (uid, true) => format!("{} {}", key.kind.verb(), pod(&uid)),
-            (uid, false) => format!("{} {}/{}", key.kind.verb(), pod(&uid), key.subject),
-        };
-        match choice {
-            Choice::ProcessEnds { pod: uid, container } => format!("end of {}/{container}", pod(uid)),
-            Choice::GraceOver { pod: uid, container } => {
-                format!("end of the grace of {}/{container}", pod(uid))
-            }
-            Choice::Effect(key) => op(key),
-            Choice::Answer(key) => format!("answer of {}", op(key)),
-            Choice::ExitNoticed { pod: uid, container } => {
-                format!("notice of the end of {}/{container}", pod(uid))
-            }
-            Choice::ProbeReported { pod: uid, container, .. } => format!("probe of {}/{container}", pod(uid)),
-            Choice::Deliver { pod: uid, all, .. } => {
-                format!("delivery of {} {}", if *all { "all changes of" } else { "a change of" }, pod(uid))
-            }
-            Choice::SourceListed(source) => format!("end of the first list of {source:?}"),
-            Choice::ObjectReported(object) => {
-                format!("delivery of {:?} {}/{}", object.kind, object.namespace, object.name)
-            }
-            Choice::NodeReported => "delivery of the node's change".into(),
-            Choice::Tick => "the node's next deadline".into(),
-            Choice::AgentStarts => "the agent's start".into(),
-        }
-    }
 }
 
-fn requested(at: Time, user: &str, what: String, response: &Response) -> Record {
+/// The record of a request and its answer.
+pub fn requested(at: Time, user: &str, what: String, response: &Response) -> Record {
     let (accepted, message, causes, object) = match response {
         Response::Ok { object, .. } => (true, String::new(), Value::Array(Vec::new()), object.clone()),
         Response::Rejected(status) => (false, status.message.clone(), causes(status), Arc::new(Value::Null)),

@@ -88,11 +88,18 @@ impl CommandHash {
             Action::StartProbe { container, probe, spec } => codec::encode(&(container, probe, spec), out),
             Action::StopProbe { container, probe } => codec::encode(&(container, probe), out),
             Action::ObserveMounts | Action::ObserveRuntime => {}
-            Action::PublishStatus { status } => codec::encode(status, out),
+            Action::PublishStatus { status, mirror } => {
+                codec::encode(status, out);
+                if let Some(mirror) = mirror {
+                    codec::encode(mirror, out);
+                }
+            }
             Action::RecordEvent(event) => codec::encode(event, out),
             Action::ReleasePod => {
                 self.pods.remove(&uid);
             }
+            Action::CreateMirror { pod } => codec::encode(pod, out),
+            Action::DeleteMirror { namespace, name } => codec::encode(&(namespace, name), out),
         }
     }
 

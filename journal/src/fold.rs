@@ -1,5 +1,6 @@
 //! What the journal needs of a reducer. `Node` is the one there is; tests stand another in its place.
 
+use crate::portable;
 use nodefold_core::anomaly::Anomalies;
 use nodefold_core::command::Commands;
 use nodefold_core::context::Why;
@@ -28,6 +29,14 @@ pub trait Fold: Sized {
     fn to_snapshot(&self) -> Vec<u8>;
     /// The state from bytes, checked; never panics, whatever the bytes.
     fn from_snapshot(bytes: &[u8]) -> Result<Self, String>;
+    /// The state as bytes that another version reads, whatever its layout; `None`: this fold has no such form.
+    fn to_portable(&self) -> Option<Vec<u8>> {
+        None
+    }
+    /// The state from such bytes, checked; never panics, whatever the bytes.
+    fn from_portable(_: &[u8]) -> Result<Self, String> {
+        Err("this fold has no portable form".to_owned())
+    }
     /// A pod's state, or (`None`) that of the node apart from its pods, as `{:#?}` prints it: to compare two folds
     /// field by field.
     fn describe(&self, pod: Option<PodUid>) -> String;
@@ -59,6 +68,12 @@ impl Fold for Node {
     }
     fn from_snapshot(bytes: &[u8]) -> Result<Node, String> {
         Node::from_snapshot(bytes).map_err(|e| e.to_string())
+    }
+    fn to_portable(&self) -> Option<Vec<u8>> {
+        Some(portable::pack(self))
+    }
+    fn from_portable(bytes: &[u8]) -> Result<Node, String> {
+        portable::unpack(bytes)
     }
     fn describe(&self, pod: Option<PodUid>) -> String {
         match pod {

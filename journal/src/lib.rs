@@ -33,6 +33,7 @@
 //!   00000000000000000001.segz     records from 1 on, sealed and compressed
 //!   00000000000000104862.seg      records from 104862 on, zero-filled ahead
 //!   00000000000000104861.snap     the state after record 104861
+//!   00000000000000104861.state    the same for other versions; the two newest are kept
 //!   *.tmp                         being made; a crash leaves it, recovery removes it
 //!
 //! segment (.seg)
@@ -80,6 +81,13 @@
 //!   +----------+---------+-----------+-------------+-----------+-----------------+
 //!    8 bytes    u32 = 1   u32 = n                   xxh3-64     as long as, and with the xxh3-128 that the head says
 //!                                                   of the rest before it
+//!
+//! portable state (.state): as a snapshot, but `nfldstat`, and the state is
+//!   0            8
+//!   +------------+-------------------------------------------+
+//!   | raw length | LZ4 block: nodefold_core::portable as JSON |
+//!   +------------+-------------------------------------------+
+//!    u64
 //! ```
 //!
 //! # What is a tear and what is damage
@@ -93,7 +101,8 @@
 //!
 //! A record of an unknown kind or of a newer version is an error that names it, never a skip. A segment is of one
 //! version of nodefold. [`verify`] compares the recorded digests where this version wrote, and the hash of the commands
-//! given out everywhere.
+//! given out everywhere. A version with another layout goes on from the newest portable state that it can read: what was
+//! decided stands, and only what came after it is folded.
 
 mod batch;
 mod command_hash;
@@ -103,6 +112,7 @@ mod error;
 mod fold;
 mod frame;
 mod log;
+pub mod portable;
 mod reader;
 mod record;
 mod replay;

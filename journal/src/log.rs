@@ -26,11 +26,23 @@ pub(crate) struct Log {
     pub segments: Vec<(SegmentName, SegmentHeader)>,
     /// Snapshots by the number of records that they include.
     pub snapshots: Vec<u64>,
+    /// Portable states, likewise.
+    pub portables: Vec<u64>,
 }
 
 /// A snapshot's file name.
 pub(crate) fn snapshot_file(records: u64) -> String {
     format!("{records:020}.snap")
+}
+
+/// A portable state's file name.
+pub(crate) fn portable_file(records: u64) -> String {
+    format!("{records:020}.state")
+}
+
+pub(crate) fn parse_portable_file(name: &str) -> Option<u64> {
+    let records = name.strip_suffix(".state")?.parse().ok()?;
+    (portable_file(records) == name).then_some(records)
 }
 
 fn parse_snapshot_file(name: &str) -> Option<u64> {
@@ -76,7 +88,8 @@ impl Log {
             });
         }
         let snapshots = names.iter().filter_map(|n| parse_snapshot_file(n)).collect();
-        Ok(Log { storage, segments, snapshots })
+        let portables = names.iter().filter_map(|n| parse_portable_file(n)).collect();
+        Ok(Log { storage, segments, snapshots, portables })
     }
 
     /// The index of the segment that holds the record (or the last one).

@@ -7,7 +7,7 @@ use crate::fold::Fold;
 use crate::frame::Frame;
 use crate::log::{Batches, End, Log, Position, snapshot_file};
 use crate::record::{BatchEnd, Header, Kind, Record, Skipped};
-use crate::snapshot::{self, Refused, SnapshotHead};
+use crate::snapshot::{self, Form, Refused, SnapshotHead};
 use crate::storage::Storage;
 use crate::tail::Cut;
 use crate::writer::SOFTWARE;
@@ -60,6 +60,8 @@ pub struct Report {
     pub chain: [u8; 32],
     /// The snapshot that the fold began with, by the last record it includes.
     pub from_snapshot: Option<u64>,
+    /// That was a portable state, since no snapshot was of this program's layout.
+    pub portable: bool,
     /// Snapshots that could not be used, and why.
     pub refused: Vec<Refused>,
     /// Snapshots that were compared with the fold and equal it.
@@ -118,7 +120,7 @@ pub fn verify<F: Fold>(storage: &Arc<dyn Storage>) -> Result<Replayed<F>, Error>
     Ok(replayed)
 }
 
-/// Tries the newest snapshot first, then older ones, then none.
+/// Tries the newest snapshot first, then older ones, then the portable states, then none.
 pub(crate) fn from_best_snapshot<F: Fold>(
     log: &Log,
     until: Option<Position>,
@@ -126,11 +128,13 @@ pub(crate) fn from_best_snapshot<F: Fold>(
 ) -> Result<(Replayed<F>, Outcome), Error> {
     let mut refused = Vec::new();
     let storage = &*log.storage;
-    for &records in log.snapshots.iter().rev() {
+    let newest_first = |list: &[u64], form| list.iter().rev().map(|r| (form, *r)).collect::<Vec<_>>();
+    let own = newest_first(&log.snapshots, Form::Layout);
+    for (form, records) in own.into_iter().chain(newest_first(&log.portables, Form::Portable)) {
         let usable = match until {
             None => true,
             Some(Position::Record(record)) => records <= record,
-            Some(Position::Time(at)) => match snapshot::head(storage, records) {
+            Some(Position::Time(at)) => match snapshot::head(storage, form, records) {
                 Ok(head) => head.at <= at,
                 // The reason is told when it is tried for real.
                 Err(_) => true,
@@ -139,7 +143,7 @@ pub(crate) fn from_best_snapshot<F: Fold>(
         if !usable {
             continue;
         }
-        let start = match snapshot::load::<F>(storage, records, log.segments[0].1.id) {
+        let start = match snapshot::load::<F>(storage, form, records, log.segments[0].1.id) {
             Ok(start) => start,
             Err(why) => {
                 refused.push(why);
@@ -149,6 +153,7 @@ pub(crate) fn from_best_snapshot<F: Fold>(
         match Folding::new(log, until, skip).run(Some(start), None) {
             Ok((mut replayed, outcome)) => {
                 replayed.report.refused = refused;
+                replayed.report.portable = form == Form::Portable;
                 return Ok((replayed, outcome));
             }
             Err(Stop::Snapshot(why)) => refused.push(why),
@@ -381,6 +386,7 @@ impl<F: Fold> State<F> {
             commands: 0,
             chain: [0; 32],
             from_snapshot: None,
+            portable: false,
             refused: Vec::new(),
             snapshots_equal: 0,
             digests_equal: 0,
@@ -413,7 +419,8 @@ impl<F: Fold> State<F> {
         }
         // Recorded allocations stand: a version does not re-decide the past (DESIGN §8).
         let records = end.first_record - 1;
-        if let Ok((head, fold)) = snapshot::load::<F>(&*log.storage, records, log.segments[0].1.id)
+        if let Ok((head, fold)) =
+            snapshot::load::<F>(&*log.storage, Form::Layout, records, log.segments[0].1.id)
             && head.digest == end.digest
         {
             self.fold = fold;
@@ -465,10 +472,11 @@ impl<F: Fold> State<F> {
         if log.snapshots.binary_search(&records).is_err() {
             return;
         }
-        let (head, recorded) = match snapshot::load::<F>(&*log.storage, records, log.segments[0].1.id) {
-            Ok(loaded) => loaded,
-            Err(why) => return self.report.refused.push(why),
-        };
+        let (head, recorded) =
+            match snapshot::load::<F>(&*log.storage, Form::Layout, records, log.segments[0].1.id) {
+                Ok(loaded) => loaded,
+                Err(why) => return self.report.refused.push(why),
+            };
         let folded = self.fold.digest();
         let Some(difference) = &mut self.report.difference else {
             if head.software == SOFTWARE && folded.0 != head.digest {

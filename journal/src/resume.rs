@@ -88,7 +88,9 @@ fn remove_unfinished(storage: &dyn Storage) -> Result<Vec<String>, Error> {
     let mut unneeded: Vec<String> = names
         .iter()
         .filter(|n| {
-            n.strip_suffix(".tmp").is_some_and(|n| SegmentName::parse(n).is_some() || n.ends_with(".snap"))
+            n.strip_suffix(".tmp").is_some_and(|n| {
+                SegmentName::parse(n).is_some() || n.ends_with(".snap") || n.ends_with(".state")
+            })
         })
         .cloned()
         .collect();

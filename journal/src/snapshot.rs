@@ -2,16 +2,42 @@
 //! error, since the log is never pruned; but why it wasn't is told.
 
 use crate::compress::write_new;
-use crate::error::Error;
+use crate::error::{Error, io_error};
 use crate::fold::Fold;
 use crate::frame::{u32_at, u64_at};
-use crate::log::snapshot_file;
+use crate::log::{parse_portable_file, portable_file, snapshot_file};
 use crate::storage::Storage;
 use nodefold_core::codec;
 use nodefold_core::time::Time;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
-const MAGIC: &[u8; 8] = b"nfldsnap";
+/// How a state is written.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// As the layout has it: fast, and for this layout only.
+    Layout,
+    /// For any version that knows the document.
+    Portable,
+}
+
+impl Form {
+    const fn magic(self) -> &'static [u8; 8] {
+        match self {
+            Form::Layout => b"nfldsnap",
+            Form::Portable => b"nfldstat",
+        }
+    }
+
+    fn file(self, records: u64) -> String {
+        match self {
+            Form::Layout => snapshot_file(records),
+            Form::Portable => portable_file(records),
+        }
+    }
+}
+
+/// How many portable states are kept: the newest, and the one before it should that one be damaged.
+const PORTABLES_KEPT: usize = 2;
 const FORMAT: u32 = 1;
 /// Bytes before the head: magic, format, length of the head.
 const PREFIX: usize = 16;
@@ -54,26 +80,46 @@ pub struct Refused {
     pub reason: String,
 }
 
-/// Writes one; it is there as a whole or not at all.
-pub(crate) fn write<F: Fold>(storage: &dyn Storage, mut head: SnapshotHead, fold: &F) -> Result<(), Error> {
-    let payload = fold.to_snapshot();
-    (head.payload_len, head.payload_hash) = (payload.len() as u64, xxh3_128(&payload));
+/// Writes one in each form that the fold has; each is there as a whole or not at all.
+pub(crate) fn write<F: Fold>(storage: &dyn Storage, head: SnapshotHead, fold: &F) -> Result<(), Error> {
+    if let Some(payload) = fold.to_portable() {
+        write_one(storage, Form::Portable, head.clone(), &payload)?;
+        forget_old_portables(storage)?;
+    }
+    write_one(storage, Form::Layout, head, &fold.to_snapshot())
+}
+
+/// Older portable states are of no use: whoever goes on does so from the newest.
+fn forget_old_portables(storage: &dyn Storage) -> Result<(), Error> {
+    let names = storage.list().map_err(|e| io_error("list", storage.path(""), 0, e))?;
+    let mut states: Vec<u64> = names.iter().filter_map(|n| parse_portable_file(n)).collect();
+    states.sort_unstable();
+    states.truncate(states.len().saturating_sub(PORTABLES_KEPT));
+    for records in states {
+        let name = portable_file(records);
+        storage.remove(&name).map_err(|e| io_error("remove", storage.path(&name), 0, e))?;
+    }
+    Ok(())
+}
+
+fn write_one(storage: &dyn Storage, form: Form, mut head: SnapshotHead, payload: &[u8]) -> Result<(), Error> {
+    (head.payload_len, head.payload_hash) = (payload.len() as u64, xxh3_128(payload));
     let mut body = Vec::new();
     codec::encode(&head, &mut body);
-    let mut out = MAGIC.to_vec();
+    let mut out = form.magic().to_vec();
     out.extend_from_slice(&FORMAT.to_le_bytes());
     out.extend_from_slice(&(body.len() as u32).to_le_bytes());
     out.extend_from_slice(&body);
     let checksum = xxh3_64(&out);
     out.extend_from_slice(&checksum.to_le_bytes());
-    out.extend_from_slice(&payload);
-    write_new(storage, &snapshot_file(head.records), &out)
+    out.extend_from_slice(payload);
+    write_new(storage, &form.file(head.records), &out)
 }
 
 /// Reads a snapshot's head, and the bytes of its state.
-fn read(storage: &dyn Storage, records: u64) -> Result<(SnapshotHead, Vec<u8>), String> {
-    let mut bytes = storage.read(&snapshot_file(records), u64::MAX).map_err(|e| e.to_string())?;
-    if bytes.len() < PREFIX || bytes[..8] != *MAGIC {
+fn read(storage: &dyn Storage, form: Form, records: u64) -> Result<(SnapshotHead, Vec<u8>), String> {
+    let mut bytes = storage.read(&form.file(records), u64::MAX).map_err(|e| e.to_string())?;
+    if bytes.len() < PREFIX || bytes[..8] != *form.magic() {
         return Err("it does not begin as a snapshot does".to_owned());
     }
     let format = u32_at(&bytes, 8);
@@ -96,24 +142,34 @@ fn read(storage: &dyn Storage, records: u64) -> Result<(SnapshotHead, Vec<u8>), 
 }
 
 /// A snapshot's head alone.
-pub(crate) fn head(storage: &dyn Storage, records: u64) -> Result<SnapshotHead, String> {
-    read(storage, records).map(|(head, _)| head)
+pub(crate) fn head(storage: &dyn Storage, form: Form, records: u64) -> Result<SnapshotHead, String> {
+    read(storage, form, records).map(|(head, _)| head)
 }
 
 /// Reads a snapshot and proves that its state is the one that it says.
 pub(crate) fn load<F: Fold>(
     storage: &dyn Storage,
+    form: Form,
     records: u64,
     journal: u128,
 ) -> Result<(SnapshotHead, F), Refused> {
-    let refuse = |reason| Refused { file: storage.path(&snapshot_file(records)), reason };
-    let (head, payload) = read(storage, records).map_err(refuse)?;
+    let refuse = |reason| Refused { file: storage.path(&form.file(records)), reason };
+    let (head, payload) = read(storage, form, records).map_err(refuse)?;
     if head.journal != journal {
         return Err(refuse("it belongs to another journal".to_owned()));
     }
+    if form == Form::Portable {
+        let mut fold = F::from_portable(&payload).map_err(refuse)?;
+        // Another layout has another digest of the same state.
+        let as_written = head.layout != F::LAYOUT || fold.digest().0 == head.digest;
+        if !as_written || fold.event_count().0 != head.events {
+            return Err(refuse("its state is not the one that its head names".to_owned()));
+        }
+        return Ok((head, fold));
+    }
     if head.layout != F::LAYOUT {
         return Err(refuse(format!(
-            "its state has the layout {:?} (nodefold {}), this program has {:?}; the log is folded instead",
+            "its state has the layout {:?} (nodefold {}), this program has {:?}",
             head.layout,
             head.software,
             F::LAYOUT

@@ -220,9 +220,9 @@ fn default_pod_resources(spec: &mut Object) {
     }
 }
 
-/// What all containers need at once: mains and sidecars together, or an init container with the sidecars
-/// before it.
-fn containers_together(spec: &Object, list: &str) -> BTreeMap<String, Quantity> {
+/// What all containers need at once (`list` is `requests` or `limits`): mains and sidecars together, or an init
+/// container with the sidecars before it.
+pub fn containers_together(spec: &Object, list: &str) -> BTreeMap<String, Quantity> {
     let of = |container: &Value| -> BTreeMap<String, Quantity> {
         let amounts = container.pointer(&format!("/resources/{list}")).and_then(Value::as_object);
         let parsed = amounts.into_iter().flatten();

@@ -23,6 +23,7 @@ mod document;
 mod event;
 mod fields;
 pub mod merge;
+mod mirror;
 mod object;
 mod problem;
 mod qos;
@@ -39,16 +40,17 @@ mod yaml;
 
 pub use canonical::canonical;
 pub use check::{check_fields, check_patch_fields};
-pub use defaults::default_pod;
+pub use defaults::{containers_together, default_pod};
 pub use document::{Document, InputError, parse_documents};
 pub use event::{Recorded, event_to_json};
 pub use fields::resource_list_from_json;
+pub use mirror::{MIRROR_ANNOTATION, mirror_from_json, mirror_to_json};
 pub use object::{default_object, object_data, object_ref, object_version};
 pub use problem::{FieldProblem, ProblemReason};
 pub use qos::qos_class;
 pub use read_pod::{pod_from_json, pod_uid};
 pub use spans::{Place, Spans};
-pub use status::{container_id, status_to_json};
+pub use status::{container_id, keep_foreign_conditions, readiness_gates, status_to_json};
 pub use write_pod::{
     RETAINED_ANNOTATION, allocated_to_json, blob_to_json, container_to_json, mount_to_json, pod_to_json,
     resource_list_to_json, volume_to_json,

@@ -95,6 +95,11 @@ impl Quantity {
         Quantity { nanos: (self.nanos + other.nanos).clamp(-CAP, CAP), form }
     }
 
+    /// This less the other, capped.
+    pub fn minus(self, other: Quantity) -> Quantity {
+        self.plus(Quantity { nanos: -other.nanos, form: other.form })
+    }
+
     /// Rounded up to whole thousandths, as the API server stores amounts.
     pub fn rounded_to_milli(self) -> Quantity {
         const MILLI: i128 = 1_000_000;

@@ -158,7 +158,8 @@ fn read_spec(
         }
         read
     });
-    let priority = spec.integer("priority", out);
+    let class = spec.peek("priorityClassName").and_then(Value::as_str).and_then(builtin_priority);
+    let priority = spec.integer("priority", out).or(class);
     if priority == Some(0) {
         spec.keep("priority", Value::from(0)); // the core can't tell it from an absent one
     }
@@ -199,6 +200,16 @@ fn readiness_gates(spec: &mut Fields, out: &mut Problems) -> Vec<Name> {
             gate.required_text("conditionType", "name a condition", out)
         })
         .collect()
+}
+
+/// The priority of the two classes that every cluster has: the node must know its own critical pods by them where no
+/// admission plugin wrote `priority`.
+fn builtin_priority(class: &str) -> Option<i64> {
+    match class {
+        "system-cluster-critical" => Some(2_000_000_000),
+        "system-node-critical" => Some(2_000_001_000),
+        _ => None,
+    }
 }
 
 fn host_ports(spec: &Fields) -> Vec<HostPort> {

@@ -6,10 +6,10 @@
 
 use crate::time;
 use crate::write_pod::{mount_to_json, resource_list_to_json, resources_to_json};
-use nodefold_core::ids::{ContainerId, PodUid};
+use nodefold_core::ids::{ContainerId, Name, PodUid};
 use nodefold_core::spec::VolumeMount;
 use nodefold_core::status::{
-    Condition, ContainerState, ContainerStatus, PodStatus, Terminated, VolumeStatus,
+    Condition, ConditionKind, ContainerState, ContainerStatus, PodStatus, Terminated, VolumeStatus,
 };
 use nodefold_core::time::Time;
 use serde_json::{Map, Value, json};
@@ -42,6 +42,31 @@ pub fn status_to_json(status: &PodStatus, pod: PodUid) -> Value {
     }
     object.insert("resources".into(), resources_to_json(&status.resources));
     Value::Object(object)
+}
+
+/// Keeps the conditions of a stored status that somebody else owns: a node writes its own, and takes none of others'
+/// away (kubelet-pods §4.4).
+pub fn keep_foreign_conditions(stored: &Value, status: &mut Value) {
+    let owned = |kind: &Value| ConditionKind::ALL.iter().any(|own| kind == own.as_str());
+    let foreign = stored["conditions"].as_array().into_iter().flatten().filter(|c| !owned(&c["type"]));
+    let foreign: Vec<Value> = foreign.cloned().collect();
+    if foreign.is_empty() {
+        return;
+    }
+    match status["conditions"].as_array_mut() {
+        Some(own) => own.extend(foreign),
+        None => status["conditions"] = Value::Array(foreign),
+    }
+}
+
+/// The condition types that the pod's readiness gates name, and whether each is True.
+pub fn readiness_gates(pod: &Value) -> Vec<(Name, bool)> {
+    let gates = pod["spec"]["readinessGates"].as_array().into_iter().flatten();
+    let conditions = || pod["status"]["conditions"].as_array().into_iter().flatten();
+    gates
+        .filter_map(|gate| gate["conditionType"].as_str())
+        .map(|kind| (kind.into(), conditions().any(|c| c["type"] == kind && c["status"] == "True")))
+        .collect()
 }
 
 /// The ID by which a container instance is known outside: `nodefold://<pod

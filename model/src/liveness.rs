@@ -6,7 +6,7 @@ use crate::world_view::operations::Lane;
 use crate::world_view::pod::PodView;
 use nodefold_core::command::{Command, Subject, TraceEntry};
 use nodefold_core::config::Config;
-use nodefold_core::ids::{Name, PodUid};
+use nodefold_core::ids::{Name, PodUid, Source};
 use nodefold_core::spec::Pod;
 use nodefold_core::status::{ContainerState, PodStatus};
 use nodefold_core::time::{Nanos, Time};
@@ -20,8 +20,8 @@ const MINUTE: u64 = Nanos::secs(60).0;
 
 /// Judges the end of a trace. Faults stopped at `heal_from`; the caller lets enough time pass until `now` for every
 /// back-off to have run out.
-pub fn liveness(trace: &[TraceEntry], heal_from: Time, now: Time) -> Vec<Violation> {
-    let mut world = WorldView::new(&Config::default());
+pub fn liveness(config: &Config, trace: &[TraceEntry], heal_from: Time, now: Time) -> Vec<Violation> {
+    let mut world = WorldView::new(config);
     let mut storms = Storms::default();
     for (index, entry) in trace.iter().enumerate() {
         world.prepare(entry);
@@ -120,6 +120,10 @@ impl AtTheEnd<'_> {
         let pod = self.pod;
         let Some(applied) = pod.applied.clone().filter(|_| pod.termination.is_none()) else { return };
         let Some((index, status)) = &pod.published else {
+            // A static pod has no object of its own to write to.
+            if applied.source == Source::File {
+                return;
+            }
             let explanation = "no status of the pod was ever published".to_owned();
             return self.report(Invariant::L1, Subject::Pod, explanation, &[pod.applied_index]);
         };

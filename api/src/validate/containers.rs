@@ -1,4 +1,4 @@
-//! C1–C12, C14: the set of containers. C2, C3, C10 and the first half of C11 are rules of any pod
+//! C4–C9, C12, C14: the set of containers. C1–C3, C10 and the first half of C11 are rules of any pod
 //! (`standard`), C13 is in `qos`. Containers are matched by name, never by index: a reorder is no change
 //! (C15).
 
@@ -7,18 +7,10 @@ use crate::view::{STATUS_LISTS, at, list, name, named, only_in, spec_list, statu
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// C1.
-pub(super) fn not_empty(pod: &Value, errors: &mut Errors) {
-    if spec_list(pod, "containers").is_empty() {
-        errors.required("spec.containers", "a pod has at least one container");
-    }
-}
-
 /// What `/dynamic` may add and remove.
 pub(super) fn set(review: &Review<'_>, errors: &mut Errors) {
     let (old, new) = (review.old, review.new);
     let (before, after) = (spec_list(old, "containers"), spec_list(new, "containers"));
-    not_empty(new, errors);
     for (i, container) in only_in(after, before) {
         let path = format!("spec.containers[{i}]");
         name_is_free(review, container, &path, errors);
@@ -30,25 +22,25 @@ pub(super) fn set(review: &Review<'_>, errors: &mut Errors) {
                 "container {:?} holds {resource}, which can't be given back in place",
                 name(container)
             );
-            errors.forbidden("spec.containers", &detail); // C12, removed
+            errors.of("C12").forbidden("spec.containers", &detail);
         }
     }
     let names = |pod| spec_list(pod, "initContainers").iter().map(name).collect::<Vec<_>>();
     if names(old) != names(new) {
         let detail = "init containers may not be added, removed or reordered";
-        errors.forbidden("spec.initContainers", detail); // C6
+        errors.of("C6").forbidden("spec.initContainers", detail);
     }
     if spec_list(old, "ephemeralContainers") != spec_list(new, "ephemeralContainers") {
         let detail = "ephemeral containers change only through pods/ephemeralcontainers";
-        errors.forbidden("spec.ephemeralContainers", detail); // C7
+        errors.of("C7").forbidden("spec.ephemeralContainers", detail);
     }
     if at(at(old, "spec"), "resourceClaims") != at(at(new, "spec"), "resourceClaims") {
-        errors.forbidden("spec.resourceClaims", "field is immutable"); // C11
+        errors.of("C11").forbidden("spec.resourceClaims", "field is immutable");
     }
     if let Some(most) = review.config.max_containers
         && after.len() > most
     {
-        errors.too_many("spec.containers", after.len(), most); // C14
+        errors.of("C14").too_many("spec.containers", after.len(), most);
     }
 }
 
@@ -56,34 +48,36 @@ pub(super) fn set(review: &Review<'_>, errors: &mut Errors) {
 pub(super) fn name_is_free(review: &Review<'_>, container: &Value, path: &str, errors: &mut Errors) {
     let wanted = name(container);
     let taken = STATUS_LISTS.into_iter().find(|list| named(status_list(review.old, list), wanted).is_some());
-    let detail = match (taken, review.holds.container(wanted)) {
-        (Some(list), _) => {
-            format!("the name is free once status.{list} no longer has it; a generated name always is")
-        }
-        (None, Some(generation)) => {
+    let (rule, detail) = match (taken, review.holds.container(wanted)) {
+        (Some(list), _) => (
+            "C4",
+            format!("the name is free once status.{list} no longer has it; a generated name always is"),
+        ),
+        (None, Some(generation)) => (
+            "C5",
             format!(
                 "the name is free once status.observedGeneration has reached {generation}, which removed it"
-            )
-        }
+            ),
+        ),
         (None, None) => return,
     };
-    errors.duplicate(format!("{path}.name"), wanted, &detail);
+    errors.of(rule).duplicate(format!("{path}.name"), wanted, &detail);
 }
 
 fn added(container: &Value, path: &str, errors: &mut Errors) {
     if at(at(container, "securityContext"), "privileged") == &Value::Bool(true) {
         let detail = "a privileged container may not be added to a running pod";
-        errors.forbidden(format!("{path}.securityContext.privileged"), detail); // C8
+        errors.of("C8").forbidden(format!("{path}.securityContext.privileged"), detail);
     }
     for (k, port) in list(container, "ports").iter().enumerate() {
         if at(port, "hostPort").as_i64().is_some_and(|p| p != 0) {
             let detail = "a container with a host port may not be added to a running pod";
-            errors.forbidden(format!("{path}.ports[{k}].hostPort"), detail); // C9
+            errors.of("C9").forbidden(format!("{path}.ports[{k}].hostPort"), detail);
         }
     }
     for (amounts, resource) in unsupported_resources(container) {
         let detail = "only cpu and memory may be asked for by a container added to a running pod";
-        errors.forbidden(format!("{path}.resources.{amounts}[{resource}]"), detail); // C12, added
+        errors.of("C12").forbidden(format!("{path}.resources.{amounts}[{resource}]"), detail);
     }
 }
 

@@ -1,13 +1,11 @@
-//! What `/ephemeralcontainers` may add: containers without ports, probes, hooks or resources, under names
-//! that nobody bears. None is ever changed or removed.
+//! What `/ephemeralcontainers` may add: containers under names that nobody bears. None is ever changed or
+//! removed. What an ephemeral container may hold is a rule of any pod (`standard`).
 
 use super::{Errors, Review, containers};
-use crate::view::{at, name, named, only_in, spec_list, text};
-
-const UNSUPPORTED: [&str; 6] =
-    ["ports", "livenessProbe", "readinessProbe", "startupProbe", "lifecycle", "resizePolicy"];
+use crate::view::{name, named, only_in, spec_list};
 
 pub(super) fn added(review: &Review<'_>, errors: &mut Errors) {
+    errors.judge("");
     let (old, new) = (review.old, review.new);
     let (before, after) = (spec_list(old, "ephemeralContainers"), spec_list(new, "ephemeralContainers"));
     for stored in before {
@@ -25,18 +23,6 @@ pub(super) fn added(review: &Review<'_>, errors: &mut Errors) {
             .any(|l| named(spec_list(new, l), name(container)).is_some());
         if !clashes {
             containers::name_is_free(review, container, &path, errors);
-        }
-        for field in UNSUPPORTED {
-            if !at(container, field).is_null() {
-                errors.forbidden(format!("{path}.{field}"), "cannot be set for an ephemeral container");
-            }
-        }
-        if at(container, "resources").as_object().is_some_and(|r| !r.is_empty()) {
-            errors.forbidden(format!("{path}.resources"), "cannot be set for an ephemeral container");
-        }
-        let target = text(container, "targetContainerName");
-        if !target.is_empty() && named(spec_list(new, "containers"), target).is_none() {
-            errors.not_found(format!("{path}.targetContainerName"), target);
         }
     }
 }

@@ -34,10 +34,10 @@ pub(super) fn spec(review: &Review<'_>, errors: &mut Errors) {
         if review.config.pod_level_resize {
             let unlike = resources(at(old, "resources"), at(new, "resources"), "spec.resources", errors);
             if unlike {
-                errors.forbidden("spec.resources", "only requests and limits may change");
+                errors.of("M13").forbidden("spec.resources", "only requests and limits may change");
             }
         } else {
-            errors.forbidden("spec.resources", "pod-level resources can't be resized here"); // M13
+            errors.of("M13").forbidden("spec.resources", "pod-level resources can't be resized here");
         }
     }
     let elsewhere =
@@ -65,32 +65,32 @@ fn container(review: &Review<'_>, old: &Value, new: &Value, path: &str, errors: 
     let mut unlike =
         resources(at(old, "resources"), at(new, "resources"), &format!("{path}.resources"), errors);
     if at(old, "resizePolicy") != at(new, "resizePolicy") {
-        errors.forbidden(format!("{path}.resizePolicy"), "field is immutable"); // M5
+        errors.of("M5").forbidden(format!("{path}.resizePolicy"), "field is immutable");
     }
     if mounts(old) != mounts(new) {
         let field = format!("{path}.volumeMounts");
         if !review.gates.dynamic_volumes {
             let detail = "mounts are immutable: feature gate DynamicNodeLocalEphemeralVolumes is off";
-            errors.forbidden(field, detail); // W12
+            errors.of("W12").forbidden(field, detail);
         } else if policy(old) != "RestartContainer" {
             let detail = "mounts may change only with dynamicVolumePolicy.restartPolicy: RestartContainer";
-            errors.forbidden(field, detail); // M6, D1, D2
+            errors.of("M6").forbidden(field, detail);
         }
     }
     if policy(old) != policy(new) {
-        errors.forbidden(format!("{path}.dynamicVolumePolicy"), "field is immutable"); // D3
+        errors.of("D3").forbidden(format!("{path}.dynamicVolumePolicy"), "field is immutable");
     }
     let judged = ["image", "resources", "resizePolicy", "volumeMounts", "dynamicVolumePolicy"];
     unlike |= differ_beside(old, new, &judged);
     if unlike {
         let detail = "only image, resources and volumeMounts of a container that stays may change";
-        errors.forbidden(path, detail); // M7
+        errors.of("M7").forbidden(path, detail);
     }
 }
 
 fn init_container(old: &Value, new: &Value, path: &str, errors: &mut Errors) {
     if mounts(old) != mounts(new) {
-        errors.forbidden(format!("{path}.volumeMounts"), "mounts of init containers are immutable"); // W11
+        errors.of("W11").forbidden(format!("{path}.volumeMounts"), "mounts of init containers are immutable");
     }
     let mut unlike = match is_sidecar(old) {
         true => resources(at(old, "resources"), at(new, "resources"), &format!("{path}.resources"), errors),
@@ -99,7 +99,7 @@ fn init_container(old: &Value, new: &Value, path: &str, errors: &mut Errors) {
     unlike |= differ_beside(old, new, &["image", "resources", "volumeMounts"]);
     if unlike {
         let detail = "only images, and resources of sidecars, may change in init containers";
-        errors.forbidden("spec", detail); // M12
+        errors.of("M12").forbidden("spec", detail);
     }
 }
 
@@ -112,11 +112,12 @@ fn resources(old: &Value, new: &Value, path: &str, errors: &mut Errors) -> bool 
         };
         let resizable = |name: &String| matches!(name.as_str(), "cpu" | "memory");
         if names(before).iter().any(|n| resizable(n) && after.get(n).is_none()) {
-            errors.forbidden(format!("{path}.{amounts}"), "an amount may change but not disappear"); // M3
+            let detail = format!("resource {amounts} cannot be removed");
+            errors.of("M3").forbidden(format!("{path}.{amounts}"), &detail);
         }
         let all = names(before).into_iter().chain(names(after));
         if all.filter(|n| !resizable(n)).any(|n| !same_amount(before.get(&n), after.get(&n))) {
-            errors.forbidden("spec", "only cpu and memory can be resized"); // M4
+            errors.of("M4").forbidden("spec", "only cpu and memory resources are mutable");
         }
     }
     differ_beside(old, new, &["requests", "limits"])

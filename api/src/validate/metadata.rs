@@ -2,34 +2,33 @@
 //! gets here: `update` answers those with 400 and 409 (api-side §0, stages 3 and 4).
 
 use super::Errors;
-use super::names::{is_dns_subdomain, is_label_value, is_qualified_name};
+use super::names::{label_problem, qualified_name_problem, subdomain_problem};
 use crate::view::{at, is_deleting, list, text};
 use serde_json::Value;
 
 /// A new object's name.
 pub(super) fn identity(object: &Value, errors: &mut Errors) {
+    errors.judge("");
     match text(at(object, "metadata"), "name") {
         "" => errors.required("metadata.name", "name or generateName is required"),
-        name if !is_dns_subdomain(name) => {
-            errors.invalid("metadata.name", &Value::from(name), "must be a lowercase RFC 1123 subdomain");
+        name => {
+            if let Some(problem) = subdomain_problem(name) {
+                errors.invalid("metadata.name", &Value::from(name), problem);
+            }
         }
-        _ => {}
     }
 }
 
 /// Labels and annotations are well formed.
 pub(super) fn labels(object: &Value, errors: &mut Errors) {
+    errors.judge("M14");
     for field in ["labels", "annotations"] {
         for (key, value) in at(at(object, "metadata"), field).as_object().into_iter().flatten() {
-            if !is_qualified_name(key) {
-                errors.invalid(
-                    format!("metadata.{field}"),
-                    &Value::from(key.as_str()),
-                    "must be a qualified name",
-                );
+            if let Some(problem) = qualified_name_problem(key) {
+                errors.invalid(format!("metadata.{field}"), &Value::from(key.as_str()), problem);
             }
-            if field == "labels" && !value.as_str().is_some_and(is_label_value) {
-                errors.invalid(format!("metadata.{field}"), value, "must be a label value");
+            if let Some(problem) = value.as_str().and_then(label_problem).filter(|_| field == "labels") {
+                errors.invalid(format!("metadata.{field}"), value, problem);
             }
         }
     }
@@ -41,12 +40,16 @@ pub(super) fn update(old: &Value, new: &Value, errors: &mut Errors) {
     let (old_metadata, new_metadata) = (at(old, "metadata"), at(new, "metadata"));
     for field in ["creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"] {
         if at(old_metadata, field) != at(new_metadata, field) {
-            errors.invalid(format!("metadata.{field}"), at(new_metadata, field), "field is immutable");
+            errors.of("M14").invalid(
+                format!("metadata.{field}"),
+                at(new_metadata, field),
+                "field is immutable",
+            );
         }
     }
     let finalizers = list(old_metadata, "finalizers");
     if is_deleting(old) && list(new_metadata, "finalizers").iter().any(|f| !finalizers.contains(f)) {
-        errors.forbidden(
+        errors.of("M14").forbidden(
             "metadata.finalizers",
             "no new finalizers can be added if the object is being deleted",
         );

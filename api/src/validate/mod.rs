@@ -2,21 +2,23 @@
 //! reason.
 //!
 //! Rooms: `preconditions` (P), `containers` (C), `kept` (M, D), `volumes` (W), `qos` (C13), `metadata` (M14),
-//! and `standard`, the rules of any pod that the others lean on (S1, S2, S10–S12, D4, D5). Every rule is
-//! checked and all errors are told at once, by field.
+//! and `standard`, the rules of any pod (S). Every rule is checked and all errors are told at once, in Kubernetes'
+//! order: metadata, the new spec by itself, then what of the change isn't allowed.
 
 mod containers;
 mod ephemeral;
 mod kept;
 mod main_resource;
 mod metadata;
-mod names;
+pub(crate) mod names;
 mod preconditions;
 mod qos;
+mod rules;
 mod standard;
 mod volumes;
 
 use crate::ApiConfig;
+use crate::account::{Account, Stage, Verdict};
 use crate::hold::Holds;
 use crate::response::{Cause, CauseReason};
 use crate::view::{self, spec_list};
@@ -34,11 +36,10 @@ pub(crate) struct Review<'a> {
 }
 
 /// A new pod.
-pub(crate) fn create(pod: &Value, errors: &mut Errors) {
+pub(crate) fn create(pod: &Value, config: &ApiConfig, errors: &mut Errors) {
     metadata::identity(pod, errors);
     metadata::labels(pod, errors);
-    standard::pod(pod, errors);
-    containers::not_empty(pod, errors);
+    standard::pod(pod, config, errors);
     if !spec_list(pod, "ephemeralContainers").is_empty() {
         errors.forbidden("spec.ephemeralContainers", "cannot be set on create");
     }
@@ -47,27 +48,26 @@ pub(crate) fn create(pod: &Value, errors: &mut Errors) {
 /// PUT on the pod itself.
 pub(crate) fn update(review: &Review<'_>, errors: &mut Errors) {
     metadata::update(review.old, review.new, errors);
-    standard::pod(review.new, errors);
-    containers::not_empty(review.new, errors);
+    standard::pod(review.new, review.config, errors);
     main_resource::spec(review, errors);
 }
 
 /// `pods/dynamic`.
 pub(crate) fn dynamic(review: &Review<'_>, errors: &mut Errors) {
     metadata::update(review.old, review.new, errors);
+    standard::pod(review.new, review.config, errors);
     preconditions::dynamic(review, errors);
-    standard::pod(review.new, errors);
+    volumes::set(review, errors);
     containers::set(review, errors);
     kept::containers(review, errors);
     kept::spec(review, errors);
-    volumes::set(review, errors);
     qos::unchanged(review.old, review.new, errors);
 }
 
 /// `pods/resize`.
 pub(crate) fn resize(review: &Review<'_>, errors: &mut Errors) {
+    standard::pod(review.new, review.config, errors);
     preconditions::resize(review.old, errors);
-    standard::pod(review.new, errors);
     kept::containers(review, errors);
     kept::spec(review, errors);
     qos::unchanged(review.old, review.new, errors);
@@ -75,8 +75,8 @@ pub(crate) fn resize(review: &Review<'_>, errors: &mut Errors) {
 
 /// `pods/ephemeralcontainers`.
 pub(crate) fn ephemeral(review: &Review<'_>, errors: &mut Errors) {
+    standard::pod(review.new, review.config, errors);
     preconditions::ephemeral(review.old, errors);
-    standard::pod(review.new, errors);
     ephemeral::added(review, errors);
 }
 
@@ -98,21 +98,56 @@ pub(crate) fn update_other(old: &Value, new: &Value, errors: &mut Errors) {
     }
 }
 
-/// What is wrong, as it is found.
+/// What is wrong, as it is found, each with the number of its rule.
 #[derive(Default)]
-pub(crate) struct Errors(Vec<Cause>);
+pub(crate) struct Errors {
+    found: Vec<Cause>,
+    /// The rule that is being judged, unless the error itself names one.
+    judged: &'static str,
+    named: Option<&'static str>,
+}
 
 impl Errors {
-    /// All of it, by field, said once.
+    /// All of it in the order in which it was found, said once.
     pub fn into_causes(self) -> Vec<Cause> {
-        let mut causes = self.0;
-        causes.sort_by(|a, b| (place_of(&a.field), a.reason).cmp(&(place_of(&b.field), b.reason)));
-        causes.dedup();
+        let mut causes: Vec<Cause> = Vec::new();
+        for cause in self.found {
+            if !causes.contains(&cause) {
+                causes.push(cause);
+            }
+        }
         causes
     }
 
+    /// Tells what was found: each rule of `/dynamic`, held or broken; elsewhere the broken ones.
+    pub fn tell(&self, dynamic: bool, account: &mut Account) {
+        let broken = |rule: &str| self.found.iter().find(|cause| &*cause.rule == rule);
+        for (rule, what) in rules::DYNAMIC.iter().filter(|_| dynamic) {
+            if broken(rule).is_none() {
+                account.tell(Stage::Validation, Verdict::Passed, || ((*rule).into(), (*what).into()));
+            }
+        }
+        for cause in &self.found {
+            account.tell(Stage::Validation, Verdict::Refused, || {
+                (cause.rule.to_string(), format!("{}: {}", cause.field, cause.message))
+            });
+        }
+    }
+
+    /// The rule that is judged from here on.
+    pub fn judge(&mut self, rule: &'static str) {
+        self.judged = rule;
+    }
+
+    /// The rule that the next error breaks.
+    pub fn of(&mut self, rule: &'static str) -> &mut Errors {
+        self.named = Some(rule);
+        self
+    }
+
     fn add(&mut self, field: impl Into<String>, reason: CauseReason, message: String) {
-        self.0.push(Cause { field: field.into(), reason, message });
+        let rule = self.named.take().unwrap_or(self.judged);
+        self.found.push(Cause { field: field.into(), reason, message, rule: rule.into() });
     }
 
     pub fn required(&mut self, field: impl Into<String>, detail: &str) {
@@ -135,10 +170,18 @@ impl Errors {
         self.add(field, CauseReason::NotFound, format!("Not found: {name:?}"));
     }
 
+    pub fn not_found_because(&mut self, field: impl Into<String>, name: &str, detail: &str) {
+        self.add(field, CauseReason::NotFound, said(&format!("Not found: {name:?}"), detail));
+    }
+
     pub fn not_supported(&mut self, field: impl Into<String>, value: &Value, supported: &[&str]) {
         let supported: Vec<String> = supported.iter().map(|s| format!("{s:?}")).collect();
         let message = format!("Unsupported value: {value}: supported values: {}", supported.join(", "));
         self.add(field, CauseReason::NotSupported, message);
+    }
+
+    pub fn too_long(&mut self, field: impl Into<String>, detail: &str) {
+        self.add(field, CauseReason::TooLong, said("Too long", detail));
     }
 
     pub fn too_many(&mut self, field: impl Into<String>, count: usize, most: usize) {
@@ -149,13 +192,4 @@ impl Errors {
 
 fn said(what: &str, detail: &str) -> String {
     if detail.is_empty() { what.to_owned() } else { format!("{what}: {detail}") }
-}
-
-/// A path in pieces, indices as numbers, so that `[10]` comes after `[9]`.
-fn place_of(field: &str) -> Vec<(u64, &str)> {
-    field
-        .split(['.', '[', ']'])
-        .filter(|piece| !piece.is_empty())
-        .map(|piece| piece.parse().map_or((0, piece), |index: u64| (index, "")))
-        .collect()
 }

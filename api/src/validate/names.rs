@@ -1,18 +1,105 @@
-//! Which texts are names, in Kubernetes' four senses.
+//! Which texts are names, in Kubernetes' senses, and what it says of those that aren't.
+
+use super::Errors;
+use serde_json::Value;
+
+/// What is said of a text that is no RFC 1123 label.
+pub(crate) const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', \
+    and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', \
+    regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
+/// What is said of a text that is no RFC 1123 subdomain.
+pub(crate) const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, \
+    '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', \
+    regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
+/// What is said of a text that is no qualified name.
+pub(crate) const QUALIFIED: &str = "name part must consist of alphanumeric characters, '-', '_' or '.', \
+    and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', \
+    regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
+const LABEL_VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, \
+    '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', \
+    regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
+const AT_MOST_63: &str = "must be no more than 63 characters";
+
+/// S1: a name of a container, volume, host or the like, which isn't empty.
+pub(crate) fn label(text: &str, path: &str, errors: &mut Errors) {
+    if text.len() > 63 {
+        errors.invalid(path, &Value::from(text), AT_MOST_63);
+    }
+    if !has_label_form(text) {
+        errors.invalid(path, &Value::from(text), LABEL);
+    }
+}
+
+/// What is wrong with a label's value.
+pub(crate) fn label_problem(text: &str) -> Option<&'static str> {
+    match text {
+        long if long.len() > 63 => Some(AT_MOST_63),
+        wrong if !is_label_value(wrong) => Some(LABEL_VALUE),
+        _ => None,
+    }
+}
+
+/// What is wrong with a label's or annotation's key.
+pub(crate) fn qualified_name_problem(text: &str) -> Option<&'static str> {
+    (!is_qualified_name(text)).then_some(QUALIFIED)
+}
+
+/// What is wrong with an object's name.
+pub(crate) fn subdomain_problem(text: &str) -> Option<&'static str> {
+    (!is_dns_subdomain(text)).then_some(SUBDOMAIN)
+}
+
+/// S5: everything that is wrong with a port's name.
+pub(crate) fn port_name_problems(text: &str) -> Vec<&'static str> {
+    let mut problems = Vec::new();
+    if text.len() > 15 {
+        problems.push("must be no more than 15 characters");
+    }
+    if text.is_empty() || !text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-') {
+        problems.push("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)");
+    }
+    if !text.bytes().any(|b| b.is_ascii_lowercase()) {
+        problems.push("must contain at least one letter (a-z)");
+    }
+    if text.contains("--") {
+        problems.push("must not contain consecutive hyphens");
+    }
+    if text.starts_with('-') || text.ends_with('-') {
+        problems.push("must not begin or end with a hyphen");
+    }
+    problems
+}
+
+/// S7: printable ASCII without `=`.
+pub(crate) fn is_variable_name(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| (b' '..=b'~').contains(&b) && b != b'=')
+}
+
+/// A key of a configMap or secret.
+pub(crate) fn is_config_key(text: &str) -> bool {
+    let inner = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
+    !text.is_empty() && text.len() <= 253 && text.bytes().all(inner) && text != "." && !text.starts_with("..")
+}
+
+/// A header of HTTP.
+pub(crate) fn is_header_name(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
+}
 
 /// RFC 1123 label: a container's, a volume's, a namespace's name.
 pub(crate) fn is_dns_label(text: &str) -> bool {
+    text.len() <= 63 && has_label_form(text)
+}
+
+/// A label of any length.
+fn has_label_form(text: &str) -> bool {
     let inner = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
-    text.len() <= 63 && text.bytes().all(inner) && begins_and_ends_well(text)
+    text.bytes().all(inner) && begins_and_ends_well(text)
 }
 
 /// RFC 1123 subdomain: most objects' names.
 pub(crate) fn is_dns_subdomain(text: &str) -> bool {
-    let label = |l: &str| {
-        l.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
-            && begins_and_ends_well(l)
-    };
-    text.len() <= 253 && text.split('.').all(label)
+    text.len() <= 253 && text.split('.').all(has_label_form)
 }
 
 /// A label's value: empty, or up to 63 letters, digits, `-`, `_` and `.` between letters or digits.

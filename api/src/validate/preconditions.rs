@@ -19,17 +19,17 @@ pub(super) fn dynamic(review: &Review<'_>, errors: &mut Errors) {
 
     for field in &changed {
         if is_deleting(old) {
-            errors.forbidden(*field, "may not change once the pod is being deleted"); // P1
+            errors.of("P1").forbidden(*field, "may not change once the pod is being deleted");
         }
         if text(at(old, "status"), "phase") != "Running" {
-            errors.forbidden(*field, "may change only while the pod's phase is Running"); // P2
+            errors.of("P2").forbidden(*field, "may change only while the pod's phase is Running");
         }
         if !condition_is_true(at(old, "status"), "Initialized") {
-            errors.forbidden(*field, "may change only once the pod is initialized"); // P3
+            errors.of("P3").forbidden(*field, "may change only once the pod is initialized");
         }
     }
     if !changed.is_empty() && text(at(old, "spec"), "nodeName").is_empty() {
-        errors.forbidden("spec.nodeName", "the pod must be bound to a node first"); // P4
+        errors.of("P4").forbidden("spec.nodeName", "the pod must be bound to a node first");
     }
     if !changed.is_empty() || kept::resources_change(old, new) {
         resize(old, errors);
@@ -38,21 +38,23 @@ pub(super) fn dynamic(review: &Review<'_>, errors: &mut Errors) {
 
 /// For `/resize`, and for what counts as one: P5–P7.
 pub(super) fn resize(old: &Value, errors: &mut Errors) {
-    ephemeral(old, errors);
+    if is_mirror(old) {
+        errors.of("P5").forbidden("", "static pods cannot be resized");
+    }
     if text(at(at(old, "spec"), "os"), "name") == "windows" {
-        errors.forbidden("", "windows pods can't be resized"); // P6
+        errors.of("P6").forbidden("", "windows pods cannot be resized");
     }
     let running = |status: &&Value| at(at(status, "state"), "running").is_object();
     if let Some(first) = status_list(old, "containerStatuses").iter().find(running)
         && at(first, "resources").is_null()
     {
-        errors.forbidden("spec", "the pod's node doesn't support in-place resize"); // P7
+        errors.of("P7").forbidden("spec", "Pod running on node without support for resize");
     }
 }
 
 /// For `/ephemeralcontainers`: P5.
 pub(super) fn ephemeral(old: &Value, errors: &mut Errors) {
     if is_mirror(old) {
-        errors.forbidden("", "static pods can't be changed through the API"); // P5
+        errors.of("P5").forbidden("", "static pods do not support ephemeral containers");
     }
 }

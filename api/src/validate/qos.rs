@@ -13,7 +13,7 @@ pub(super) fn unchanged(old: &Value, new: &Value, errors: &mut Errors) {
     };
     let now = qos_class(new).as_str();
     if stored != now {
-        let detail = format!("the pod's QoS class is {stored} and may not change");
-        errors.invalid("spec", &Value::from(now), &detail);
+        let detail = format!("Pod QOS Class may not change as a result of resizing: it is {stored}");
+        errors.of("C13").invalid("spec", &Value::from(now), &detail);
     }
 }

@@ -20,7 +20,7 @@ pub(super) fn set(review: &Review<'_>, errors: &mut Errors) {
     if !review.gates.dynamic_volumes {
         if change(review.old, review.new) {
             let detail = "volumes are immutable: feature gate DynamicNodeLocalEphemeralVolumes is off";
-            errors.forbidden("spec.volumes", detail); // W12
+            errors.of("W12").forbidden("spec.volumes", detail);
         }
         return;
     }
@@ -29,20 +29,20 @@ pub(super) fn set(review: &Review<'_>, errors: &mut Errors) {
         if let Some(source) = unsupported_source(volume) {
             let detail =
                 format!("{source} can't be added to a running pod; {} can", DYNAMIC_SOURCES.join(", "));
-            errors.forbidden(path.as_str(), &detail); // W1
+            errors.of("W1").forbidden(path.as_str(), &detail);
         }
         name_is_free(review, volume, &path, errors);
     }
     for (i, volume) in after.iter().enumerate() {
         if named(before, name(volume)).is_some_and(|stored| stored != volume) {
             let detail = "a volume's source may not change; remove it and add another under another name";
-            errors.forbidden(format!("spec.volumes[{i}]"), detail); // W6
+            errors.of("W6").forbidden(format!("spec.volumes[{i}]"), detail);
         }
     }
     for (_, volume) in only_in(before, after) {
         if let Some(source) = unsupported_source(volume) {
             let detail = format!("volume {:?} ({source}) can't be removed from a running pod", name(volume));
-            errors.forbidden("spec.volumes", &detail); // W7
+            errors.of("W7").forbidden("spec.volumes", &detail);
         }
     }
 }
@@ -56,16 +56,17 @@ fn name_is_free(review: &Review<'_>, volume: &Value, path: &str, errors: &mut Er
             && named(list(status, "volumeMounts"), wanted).is_some()
     };
     let mounted = STATUS_LISTS.into_iter().flat_map(|l| status_list(review.old, l)).find(mounts_it);
-    let detail = if named(status_list(review.old, "volumeStatuses"), wanted).is_some() {
-        "the name is free once status.volumeStatuses no longer has it".to_owned()
+    let (rule, detail) = if named(status_list(review.old, "volumeStatuses"), wanted).is_some() {
+        ("W3", "the name is free once status.volumeStatuses no longer has it".to_owned())
     } else if let Some(container) = mounted {
-        format!("the name is free once container {:?} no longer mounts it", name(container))
+        ("W4", format!("the name is free once container {:?} no longer mounts it", name(container)))
     } else if let Some(generation) = review.holds.volume(wanted) {
-        format!("the name is free once status.observedGeneration has reached {generation}, which removed it")
+        let what = "the name is free once status.observedGeneration has reached";
+        ("W5", format!("{what} {generation}, which removed it"))
     } else {
         return;
     };
-    errors.duplicate(format!("{path}.name"), wanted, &detail);
+    errors.of(rule).duplicate(format!("{path}.name"), wanted, &detail);
 }
 
 /// A source of the volume that isn't one of the five.

@@ -24,7 +24,7 @@ impl World {
     }
 
     pub fn ask(&mut self, request: Request) -> Response {
-        let event = ApiEvent { at: self.now, request, user: "test".into() };
+        let event = ApiEvent::new(self.now, request, "test");
         self.log.push(event.clone());
         self.api.apply(&event)
     }
@@ -39,6 +39,12 @@ impl World {
 
     pub fn create_as(&mut self, object: Value, uid: PodUid) -> Response {
         self.ask(Request::Create { object, uid })
+    }
+
+    /// A new object of any kind, under a UID of its own.
+    pub fn create_any(&mut self, object: Value) -> Response {
+        let uid = PodUid(UID.0 ^ (self.log.len() as u128 + 1));
+        self.create_as(object, uid)
     }
 
     pub fn update(&mut self, object: Value) -> Response {

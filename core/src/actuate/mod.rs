@@ -58,8 +58,7 @@ fn active(pod: &mut PodState, ctx: &mut Context<'_>) {
         fail_with(pod, "DeadlineExceeded", message.into());
         ctx.tell(pod.pod.uid, true, "DeadlineExceeded", message.into(), None);
         let deadline = ctx.now.after(pod.termination_grace().max(Nanos::secs(1)));
-        begin_termination(pod, TerminationCause::DeadlineExceeded, ctx.now, deadline);
-        ctx.moved(pod.pod.uid, crate::command::Subject::Pod, "Active", "Terminating");
+        begin_termination(pod, TerminationCause::DeadlineExceeded, ctx.now, deadline, ctx.out);
         return;
     }
     let plan = plan::compute(pod);
@@ -72,8 +71,7 @@ fn carry_out(pod: &mut PodState, plan: &Plan, ctx: &mut Context<'_>) {
     }
     if plan.over {
         let deadline = ctx.now.after(pod.termination_grace().max(Nanos::secs(1)));
-        begin_termination(pod, TerminationCause::Completed, ctx.now, deadline);
-        ctx.moved(pod.pod.uid, crate::command::Subject::Pod, "Active", "Terminating");
+        begin_termination(pod, TerminationCause::Completed, ctx.now, deadline, ctx.out);
         return;
     }
     for &(i, why) in &plan.stop {

@@ -51,7 +51,9 @@ pub fn restarts(container: &ContainerState, pod_policy: RestartPolicy, ended: &E
             | Rule::PodReleased
             | Rule::LifecycleHook
             | Rule::ProbeLifetime
-            | Rule::Told,
+            | Rule::Told
+            | Rule::MirrorNeeded
+            | Rule::MirrorObsolete,
         )
         | None => restarts_after_exit(spec, container.kind, pod_policy, &ended.exit),
     }

@@ -153,9 +153,8 @@ fn pull(pod: &mut PodState, i: usize, rule: Rule, ctx: &mut Context<'_>) {
         policy: container.spec.pull_policy,
     };
     let op = ctx.command(pod.pod.uid, rule, action);
-    let from = pod.containers[i].label();
     pod.containers[i].pulling = Some(Box::new((op, pod.containers[i].spec.image.clone())));
-    ctx.moved(pod.pod.uid, Subject::Container(id), from, "Pulling");
+    ctx.moved(pod.pod.uid, Subject::Container(id), "Waiting", "Pulling");
 }
 
 fn create(
@@ -185,7 +184,6 @@ fn create(
         allocated: allocated.spec.arc().clone(),
     };
     let op = ctx.command(pod.pod.uid, rule, action);
-    let from = pod.containers[i].label();
     let container = &mut pod.containers[i];
     container.next_attempt += 1;
     // The lease is taken before the container can exist.
@@ -205,7 +203,8 @@ fn create(
         stop: None,
     }));
     pod.changed();
-    ctx.moved(pod.pod.uid, Subject::Container(id), from, "Creating");
+    // The next life waits until it is begun, whatever became of the one before.
+    ctx.moved(pod.pod.uid, Subject::Container(id), "Waiting", "Creating");
 }
 
 fn start(pod: &mut PodState, i: usize, rule: Rule, ctx: &mut Context<'_>) {

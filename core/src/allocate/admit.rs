@@ -11,6 +11,8 @@ use crate::state::PodState;
 /// Why a pod was not admitted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
+    /// There is not enough of something: room may be made for a critical pod.
+    pub for_want_of_room: bool,
     /// `status.reason`.
     pub reason: Name,
     /// The rest of `status.message`.
@@ -22,50 +24,77 @@ pub(crate) fn admit(state: &State, pod: &PodState) -> Result<(), Refusal> {
     let spec = &pod.pod.spec;
     if spec.windows {
         return Err(Refusal {
+            for_want_of_room: false,
             reason: "PodOSNotSupported".into(),
             message: "Failed to admit pod as the OS field doesn't match node OS".into(),
         });
     }
-    if let Some((resource, wanted, used, capacity)) = shortage(state, pod, &pod_requests(spec)) {
-        let reason = text(format_args!("OutOf{resource}"));
-        let message = text(format_args!(
-            "Node didn't have enough resource: {resource}, requested: {wanted}, used: {used}, capacity: {capacity}"
-        ));
-        return Err(Refusal { reason, message });
+    if let Some(short) = shortages(state, pod, &pod_requests(spec)).next() {
+        let reason = text(format_args!("OutOf{}", short.resource));
+        return Err(Refusal { for_want_of_room: true, reason, message: short.message() });
     }
+    suits(state, pod)
+}
+
+/// The node is one that the pod may run on, room aside.
+pub(crate) fn suits(state: &State, pod: &PodState) -> Result<(), Refusal> {
     if !selects(state, pod) {
         return Err(Refusal {
+            for_want_of_room: false,
             reason: "NodeAffinity".into(),
             message: "Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector"
                 .into(),
         });
     }
-    if let Some(port) = spec.host_ports.iter().find(|port| taken(state, pod, port)) {
+    if let Some(port) = pod.pod.spec.host_ports.iter().find(|port| taken(state, pod, port)) {
         let message = text(format_args!("Predicate NodePorts failed: node port {} is taken", port.port));
-        return Err(Refusal { reason: "NodePorts".into(), message });
+        return Err(Refusal { for_want_of_room: false, reason: "NodePorts".into(), message });
     }
     Ok(())
 }
 
-/// The first resource of which there is not enough beside all other pods' charges: its name, what the pod asks for,
-/// what others hold, what there is. Cpu before memory before the rest.
-pub(crate) fn shortage(
-    state: &State,
-    pod: &PodState,
-    requests: &ResourceList,
-) -> Option<(ResourceName, u64, u64, u64)> {
-    let allocatable = &state.config.node.allocatable;
-    let one_pod = (ResourceName::Pods, 1u64);
-    requests.iter().chain(core::iter::once(&one_pod)).find_map(|(name, wanted)| {
+/// A resource of which there is not enough.
+pub(crate) struct Shortage {
+    /// Which.
+    pub(crate) resource: ResourceName,
+    /// What the pod asks for.
+    pub(crate) wanted: u64,
+    /// What others hold, or is set aside for them.
+    pub(crate) used: u64,
+    /// What there is.
+    pub(crate) capacity: u64,
+}
+
+impl Shortage {
+    /// As the kubelet words it.
+    pub(crate) fn message(&self) -> Name {
+        let Shortage { resource, wanted, used, capacity } = self;
+        text(format_args!(
+            "Node didn't have enough resource: {resource}, requested: {wanted}, used: {used}, capacity: {capacity}"
+        ))
+    }
+}
+
+/// Resources of which there is not enough beside all other pods' charges, cpu before memory before the rest.
+pub(crate) fn shortages<'a>(
+    state: &'a State,
+    pod: &'a PodState,
+    requests: &'a ResourceList,
+) -> impl Iterator<Item = Shortage> + 'a {
+    const ONE_POD: &(ResourceName, u64) = &(ResourceName::Pods, 1);
+    let claimed = super::preempt::claimed_by_others(state, pod.pod.uid);
+    requests.iter().chain(core::iter::once(ONE_POD)).filter_map(move |(name, wanted)| {
         let used = state.charged.get(name).saturating_sub(pod.charge.get(name));
-        let capacity = match (allocatable.given(name), name) {
-            (Some(capacity), _) => capacity,
-            // What the node does not list of these is not limited; an extended resource it doesn't have is stripped
-            // from the request, as the kubelet does.
-            (None, _) => return None,
-        };
-        (*wanted > 0 && used.saturating_add(*wanted) > capacity)
-            .then(|| (name.clone(), *wanted, used, capacity))
+        let used = used.saturating_add(claimed.get(name));
+        // What the node does not list of these is not limited; an extended resource it doesn't have is stripped from the
+        // request, as the kubelet does.
+        let capacity = state.config.node.allocatable.given(name)?;
+        (*wanted > 0 && used.saturating_add(*wanted) > capacity).then(|| Shortage {
+            resource: name.clone(),
+            wanted: *wanted,
+            used,
+            capacity,
+        })
     })
 }
 

@@ -20,6 +20,15 @@ pub fn of(pod: &PodState) -> ResourceList {
     }
 }
 
+/// What it would be charged if its desired spec were allocated, of the resources that it would then be charged more of.
+/// What still runs counts until it has stopped.
+pub fn grown(pod: &PodState) -> ResourceList {
+    let mut wanted = super::pod_requests(&pod.pod.spec);
+    wanted.raise_to(&actuated(pod));
+    let grows = wanted.iter().filter(|(name, amount)| *amount > pod.charge.get(name)).cloned();
+    ResourceList::from_pairs(grows)
+}
+
 /// What its containers hold now, as the runtime acknowledged it.
 pub fn actuated(pod: &PodState) -> ResourceList {
     let mut sum = ResourceList::default();
@@ -76,7 +85,7 @@ pub(crate) fn renew(pod: &mut PodState, charged: &mut ResourceList) -> bool {
 
 /// Room was freed: whoever waits for it is tried in the next event, which is due now.
 pub(crate) fn use_freed(state: &mut State) {
-    if !state.queue.is_empty() {
+    if !(state.queue.is_empty() && state.preemptors.is_empty()) {
         let now = state.now;
         state.wake_allocator(now, crate::context::Why::CapacityFreed);
     }

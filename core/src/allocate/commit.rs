@@ -26,18 +26,22 @@ pub(crate) fn commit(
         point_found_mounts(pod);
     }
     commit_containers(pod, spec, now, uid, out);
-    let requests = super::pod_requests(spec);
+    pod.allocated = Some(allocation(spec.clone(), generation, now));
+    add_ephemeral(pod);
+}
+
+/// The spec as an allocation, its sums computed once.
+pub(crate) fn allocation(spec: Shared<PodSpec>, generation: u64, at: Time) -> Allocation {
+    let requests = super::pod_requests(&spec);
     let mut charge = requests.clone();
     charge.set(ResourceName::Pods, 1);
-    let cgroup = super::cgroup_of(spec, &requests);
+    let cgroup = super::cgroup_of(&spec, &requests);
     let mut in_force = crate::publish::sum_in_force(spec.containers.iter().map(|c| &c.resources));
     if in_force.requests == requests {
         // The usual case: one list for both.
         in_force.requests = requests.clone();
     }
-    pod.allocated =
-        Some(Allocation { spec: spec.clone(), requests, charge, in_force, cgroup, generation, at: now });
-    add_ephemeral(pod);
+    Allocation { spec, requests, charge, in_force, cgroup, generation, at }
 }
 
 fn commit_volumes(pod: &mut PodState, spec: &PodSpec, now: Time, uid: PodUid, out: &mut Commands) {

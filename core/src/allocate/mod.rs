@@ -5,6 +5,7 @@ pub mod admit;
 pub(crate) mod charge;
 pub(crate) mod commit;
 pub(crate) mod limits;
+pub(crate) mod preempt;
 pub mod queue;
 pub mod transaction;
 
@@ -22,32 +23,38 @@ use alloc::vec::Vec;
 use transaction::Verdict;
 
 /// Admits new pods and books or tries changed ones, of those touched.
-pub(crate) fn room(state: &mut State, touched: &[PodUid], out: &mut Commands) {
+pub(crate) fn room(state: &mut State, touched: &mut Touched, out: &mut Commands) {
     let mut newly_queued = Vec::new();
-    match touched {
+    match *touched.pods() {
         [] => {}
-        [only] => visit(state, *only, &mut newly_queued, out),
-        several => {
+        [only] => visit(state, only, &mut newly_queued, touched, out),
+        ref several => {
             // Oldest first, as the kubelet sorts what it is given at once.
             let created = |uid: &PodUid| state.pods.get(uid).map(|pod| (pod.pod.created_at, *uid));
             let mut order: Vec<_> = several.iter().filter_map(created).collect();
             order.sort();
             for (_, uid) in order {
-                visit(state, uid, &mut newly_queued, out);
+                visit(state, uid, &mut newly_queued, touched, out);
             }
         }
     }
     if !newly_queued.is_empty() && state.sources_ready() {
         for uid in queue::ordered(state, newly_queued.into_iter()) {
-            attempt(state, uid, out);
+            attempt(state, uid, touched, out);
         }
     }
 }
 
-fn visit(state: &mut State, uid: PodUid, newly_queued: &mut Vec<PodUid>, out: &mut Commands) {
+fn visit(
+    state: &mut State,
+    uid: PodUid,
+    newly_queued: &mut Vec<PodUid>,
+    touched: &mut Touched,
+    out: &mut Commands,
+) {
     let Some(pod) = state.pods.get(&uid) else { return };
     match pod.lifecycle {
-        Lifecycle::Waiting => consider(state, uid, out),
+        Lifecycle::Waiting => consider(state, uid, touched, out),
         Lifecycle::Active => {
             if book(state, uid) {
                 newly_queued.push(uid);
@@ -55,6 +62,7 @@ fn visit(state: &mut State, uid: PodUid, newly_queued: &mut Vec<PodUid>, out: &m
         }
         Lifecycle::Terminating(_) | Lifecycle::Terminated => {
             state.queue.remove(&uid);
+            preempt::withdraw(state, uid);
         }
     }
     charge::refresh(state, uid);
@@ -82,14 +90,22 @@ fn is_as_desired(pod: &PodState) -> bool {
 pub(crate) fn retry_queue(state: &mut State, why: Why, touched: &mut Touched, out: &mut Commands) {
     let mut recording = Recording { state, touched, out };
     look_again(&mut recording);
+    crate::publish::mirror::retry(recording.state, recording.touched);
     let (state, out) = (recording.state, recording.out);
     let touched = recording.touched;
+    for uid in preempt::waiting(state) {
+        if state.pods.get(&uid).is_some_and(|pod| !pod.is_active()) {
+            touched.add(uid);
+            consider(state, uid, touched, out);
+            charge::refresh(state, uid);
+        }
+    }
     if !state.sources_ready() {
         return;
     }
     let ordered = queue::ordered(state, state.queue.clone().into_iter());
     for uid in ordered {
-        if attempt(state, uid, out) {
+        if attempt(state, uid, touched, out) {
             touched.add(uid);
         }
     }
@@ -102,7 +118,7 @@ pub(crate) fn retry_queue(state: &mut State, why: Why, touched: &mut Touched, ou
 }
 
 /// A pod that was not admitted yet.
-fn consider(state: &mut State, uid: PodUid, out: &mut Commands) {
+fn consider(state: &mut State, uid: PodUid, touched: &mut Touched, out: &mut Commands) {
     // What the host holds of it may be taken over only before admission (DESIGN §3 "Restart"; both looks touch it again).
     if !state.host_seen() {
         return;
@@ -111,7 +127,25 @@ fn consider(state: &mut State, uid: PodUid, out: &mut Commands) {
     if pod.pod.source == Source::File && !admit::static_name_free(state, pod) {
         return;
     }
-    let verdict = admit::admit(state, pod);
+    let mut verdict = admit::admit(state, pod);
+    if let Err(short) = &verdict
+        && short.for_want_of_room
+        && preempt::is_critical(&pod.pod)
+    {
+        verdict = admit::suits(state, pod);
+        if verdict.is_ok() {
+            match preempt::make_room(state, uid, touched, out) {
+                // It waits until there is room.
+                Ok(()) => return,
+                Err(message) => {
+                    let reason = "UnexpectedAdmissionError".into();
+                    verdict = Err(admit::Refusal { for_want_of_room: false, reason, message });
+                }
+            }
+        }
+    }
+    preempt::withdraw(state, uid);
+    let Some(pod) = state.pods.get(&uid) else { return };
     let now = state.now;
     let spec = pod.pod.spec.clone();
     let generation = pod.pod.generation;
@@ -132,12 +166,11 @@ fn consider(state: &mut State, uid: PodUid, out: &mut Commands) {
             if pod.has_instances() || pod.sandbox.is_some() {
                 // It was found running: it is stopped first, like anybody (S8).
                 let deadline = now.after(pod.termination_grace().max(crate::time::Nanos::secs(1)));
-                crate::observe::terminate(pod, TerminationCause::Rejected, now, deadline);
+                crate::observe::terminate(pod, TerminationCause::Rejected, now, deadline, out);
             } else {
                 pod.lifecycle = Lifecycle::Terminated;
+                moved(out, uid, "Waiting", "Terminated");
             }
-            let label = pod.label();
-            moved(out, uid, "Waiting", label);
             tell(state, out, uid, true, Word::from(&refusal.reason), Word::from(&message));
         }
     }
@@ -166,6 +199,7 @@ fn book(state: &mut State, uid: PodUid) -> bool {
     let lacks_ephemeral = commit::lacks_ephemeral(pod);
     if !differs {
         state.queue.remove(&uid);
+        preempt::withdraw(state, uid);
         if (pending.is_some() || lacks_ephemeral)
             && let Some(pod) = state.pod_mut(uid)
         {
@@ -188,7 +222,7 @@ fn book(state: &mut State, uid: PodUid) -> bool {
 }
 
 /// Tries one pod's transaction. True if anything about it changed.
-fn attempt(state: &mut State, uid: PodUid, out: &mut Commands) -> bool {
+fn attempt(state: &mut State, uid: PodUid, touched: &mut Touched, out: &mut Commands) -> bool {
     let Some(pod) = state.pods.get(&uid) else {
         state.queue.remove(&uid);
         return false;
@@ -206,6 +240,7 @@ fn attempt(state: &mut State, uid: PodUid, out: &mut Commands) -> bool {
     match verdict {
         Verdict::Allocate => {
             state.queue.remove(&uid);
+            preempt::withdraw(state, uid);
             let Some(pod) = state.pod_mut(uid) else { return false };
             pod.pending = None;
             commit::commit(pod, &Shared::new(desired), generation, now, out);
@@ -220,6 +255,11 @@ fn attempt(state: &mut State, uid: PodUid, out: &mut Commands) -> bool {
             state.queue.insert(uid);
             let next = now.after(state.config.timing.allocation_retry);
             state.wake_allocator(next, Why::AllocationRetry);
+            // A critical pod's growth displaces what matters less, like its admission; if nothing can, it just waits.
+            let critical = state.pods.get(&uid).is_some_and(|pod| preempt::is_critical(&pod.pod));
+            if !critical || preempt::make_room(state, uid, touched, out).is_err() {
+                preempt::withdraw(state, uid);
+            }
             refuse(
                 state,
                 out,
@@ -232,6 +272,7 @@ fn attempt(state: &mut State, uid: PodUid, out: &mut Commands) -> bool {
         }
         Verdict::Infeasible(message) => {
             state.queue.remove(&uid);
+            preempt::withdraw(state, uid);
             refuse(
                 state,
                 out,
@@ -264,17 +305,15 @@ fn refuse(
     }
     pod.changed();
     // Told once per change, not once per attempt.
-    if before.is_none_or(|p| p.kind != kind || p.message != message || p.generation != generation) {
-        let reason = match kind {
-            PendingKind::Deferred => "ResizeDeferred",
-            PendingKind::Infeasible => "ResizeInfeasible",
-        };
-        if resources {
-            tell(state, out, uid, true, reason.into(), Word::from(&message));
-        }
-        if structure {
-            tell(state, out, uid, true, "FailedAllocation".into(), Word::from(&message));
-        }
+    let reason = match kind {
+        PendingKind::Deferred => "ResizeDeferred",
+        PendingKind::Infeasible => "ResizeInfeasible",
+    };
+    if resources {
+        tell(state, out, uid, true, reason.into(), Word::from(&message));
+    }
+    if structure {
+        tell(state, out, uid, true, "FailedAllocation".into(), Word::from(&message));
     }
     true
 }

@@ -41,18 +41,11 @@ pub(crate) fn decide(state: &State, pod: &PodState) -> Verdict {
         ));
         return Verdict::Infeasible(message);
     }
-    // What would be charged: what still runs counts until it has stopped.
-    let mut charged = wanted;
-    charged.raise_to(&charge::actuated(pod));
-    let grown: crate::resources::ResourceList = crate::resources::ResourceList::from_pairs(
-        charged.iter().filter(|(name, amount)| *amount > pod.charge.get(name)).cloned(),
-    );
-    match admit::shortage(state, pod, &grown) {
-        // The pod itself is charged as one already.
-        Some((ResourceName::Pods, ..)) | None => Verdict::Allocate,
-        Some((name, asked, used, capacity)) => Verdict::Deferred(text(format_args!(
-            "Node didn't have enough resource: {name}, requested: {asked}, used: {used}, capacity: {capacity}"
-        ))),
+    let grown = charge::grown(pod);
+    // The pod itself is charged as one already.
+    match admit::shortages(state, pod, &grown).find(|short| short.resource != ResourceName::Pods) {
+        None => Verdict::Allocate,
+        Some(short) => Verdict::Deferred(short.message()),
     }
 }
 

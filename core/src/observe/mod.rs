@@ -2,6 +2,7 @@
 //! what a person should be told. A fact that fits nothing is an anomaly and changes nothing else.
 
 mod container;
+mod mirror;
 mod recovery;
 mod sandbox;
 mod spec;
@@ -111,6 +112,21 @@ pub(crate) fn observe(state: &mut State, fact: &Fact, touched: &mut Touched, out
         Fact::StatusWritten { op, pod } => spec::status_written(&mut r, *op, *pod),
         Fact::StatusWriteFailed { op, pod, .. } => spec::status_write_failed(&mut r, *op, *pod),
         Fact::ReleaseFailed { op, pod, .. } => spec::release_failed(&mut r, *op, *pod),
+        Fact::MirrorSeen { namespace, name, mirror } => {
+            mirror::seen(&mut r, (namespace.clone(), name.clone()), mirror)
+        }
+        Fact::MirrorGone { namespace, name, mirror } => {
+            mirror::gone(&mut r, (namespace.clone(), name.clone()), *mirror)
+        }
+        Fact::MirrorCreated { op, namespace, name, mirror } => {
+            mirror::created(&mut r, *op, (namespace.clone(), name.clone()), mirror)
+        }
+        Fact::MirrorDeleted { op, namespace, name, mirror } => {
+            mirror::deleted(&mut r, *op, (namespace.clone(), name.clone()), *mirror)
+        }
+        Fact::MirrorFailed { op, pod, namespace, name, error } => {
+            mirror::failed(&mut r, *op, (namespace.clone(), name.clone()), *pod, error)
+        }
     }
 }
 

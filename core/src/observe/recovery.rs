@@ -33,6 +33,7 @@ pub(super) fn agent_started(r: &mut Recording<'_>, boot_id: u128) {
             forget_operations(pod, rebooted);
         }
     }
+    super::mirror::forget_all(r);
     let mounts = r.look(Action::ObserveMounts);
     let runtime = r.look(Action::ObserveRuntime);
     r.state.recovery = Recovery {
@@ -123,14 +124,17 @@ pub(super) fn source_ready(r: &mut Recording<'_>, source: Source) {
     let (epoch, now) = (r.state.epoch, r.state.now);
     let all: Vec<PodUid> = r.state.pods.keys().copied().collect();
     for uid in all {
-        let Some(pod) = r.pod(uid) else { continue };
+        r.touched.add(uid);
+        let Some(pod) = r.state.pod_mut(uid) else { continue };
+        pod.changed();
         // The list is whole, and this pod is not in it.
         if pod.pod.source == source && pod.applied_in != epoch && !pod.object_gone {
-            super::spec::object_gone(pod, now);
+            super::spec::object_gone(pod, now, r.out);
         }
     }
     if r.state.sources_ready() {
         adopt_orphans(r);
+        super::mirror::touch_all(r);
         r.state.wake_allocator(now, Why::CapacityFreed);
     }
 }
@@ -154,7 +158,8 @@ fn adopt_orphans(r: &mut Recording<'_>) {
         let orphan = crate::spec::Pod::orphan(uid);
         let mut pod = PodState::new(Shared::new(Arc::new(orphan)), events, epoch);
         pod.object_gone = true;
-        super::spec::terminate(&mut pod, TerminationCause::Orphan, now, now.after(Nanos::secs(1)));
+        r.moved(uid, Subject::Pod, "", pod.label());
+        super::spec::terminate(&mut pod, TerminationCause::Orphan, now, now.after(Nanos::secs(1)), r.out);
         r.state.recovery.unclaimed_containers = containers.iter().filter(|c| c.pod == uid).cloned().collect();
         r.state.recovery.unclaimed_sandboxes = sandboxes.iter().filter(|s| s.pod == uid).cloned().collect();
         r.state.recovery.unclaimed_mounts = mounts.iter().filter(|m| m.pod == uid).cloned().collect();

@@ -27,7 +27,9 @@ pub(super) fn pod_applied(r: &mut Recording<'_>, pod: &Arc<Pod>) {
     }
     if r.state.pods.contains_key(&uid) {
         subscribe(r.state, uid, pod);
-        let Some(known) = r.pod(uid) else { return };
+        r.touched.add(uid);
+        let Some(known) = r.state.pod_mut(uid) else { return };
+        known.changed();
         known.applied_in = epoch;
         if known.object_gone {
             // Case 85, B6: wanted again while ending; honoured once this life is over.
@@ -44,20 +46,21 @@ pub(super) fn pod_applied(r: &mut Recording<'_>, pod: &Arc<Pod>) {
         }
         known.content_changed = true;
         if let Some(deletion) = pod.deletion {
-            delete(known, deletion, now);
+            delete(known, deletion, now, r.out);
         }
         return;
     }
     let mut state = PodState::new(Shared::new(pod.clone()), arrived, epoch);
+    r.moved(uid, Subject::Pod, "", state.label());
     match (pod.api_terminal, pod.deletion) {
         // Case 88: seen first with a terminal phase. It must not run; what may still run of it is stopped.
         (Some(phase), deletion) => {
             state.terminal = Some(phase);
             state.publication.terminal_acknowledged = true;
             let grace = deletion.map_or(pod.spec.termination_grace, |d| d.grace).max(MINIMUM_POD_GRACE);
-            terminate(&mut state, TerminationCause::ApiTerminal, now, now.after(grace));
+            terminate(&mut state, TerminationCause::ApiTerminal, now, now.after(grace), r.out);
         }
-        (None, Some(deletion)) => delete(&mut state, deletion, now),
+        (None, Some(deletion)) => delete(&mut state, deletion, now, r.out),
         (None, None) => {}
     }
     insert(r, state);
@@ -69,7 +72,6 @@ pub(super) fn insert(r: &mut Recording<'_>, pod: PodState) {
     let name = (pod.pod.namespace.clone(), pod.pod.name.clone());
     r.state.names.entry(name).or_insert_with(|| Vec::with_capacity(1)).push(uid);
     subscribe(r.state, uid, &pod.pod);
-    r.moved(uid, Subject::Pod, "", pod.label());
     r.state.pods.insert(uid, Arc::new(pod));
     r.touched.add(uid);
     super::recovery::claim(r, uid);
@@ -118,19 +120,28 @@ fn give_up(state: &mut State, uid: PodUid, object: &ObjectRef) {
 }
 
 /// Graceful deletion, or a shorter grace for one under way.
-fn delete(pod: &mut PodState, deletion: Deletion, now: Time) {
+fn delete(pod: &mut PodState, deletion: Deletion, now: Time, out: &mut Commands) {
     let grace = deletion.grace.max(MINIMUM_POD_GRACE);
-    terminate(pod, TerminationCause::Deleted, now, now.after(grace));
+    terminate(pod, TerminationCause::Deleted, now, now.after(grace), out);
 }
 
 /// Begins a termination, or moves its deadline earlier (case 92, B24). Terminated is absorbing (B2).
-pub(crate) fn terminate(pod: &mut PodState, cause: TerminationCause, now: Time, deadline: Time) {
+pub(crate) fn terminate(
+    pod: &mut PodState,
+    cause: TerminationCause,
+    now: Time,
+    deadline: Time,
+    out: &mut Commands,
+) {
+    let from = pod.label();
     match &mut pod.lifecycle {
         Lifecycle::Waiting | Lifecycle::Active => {
             pod.lifecycle = Lifecycle::Terminating(Termination { cause, since: now, deadline });
             pod.pending = None;
             pod.in_progress = None;
             pod.changed();
+            let (pod, subject, to) = (pod.pod.uid, Subject::Pod, pod.label().into());
+            out.transitions.push(Transition { pod, subject, from: from.into(), to });
         }
         Lifecycle::Terminating(termination) => {
             termination.deadline = termination.deadline.min(deadline);
@@ -141,13 +152,15 @@ pub(crate) fn terminate(pod: &mut PodState, cause: TerminationCause, now: Time, 
 
 pub(super) fn pod_removed(r: &mut Recording<'_>, uid: PodUid) {
     let now = r.state.now;
-    if let Some(pod) = r.pod_unchanged(uid) {
-        object_gone(pod, now);
+    if r.pod_unchanged(uid).is_some()
+        && let Some(pod) = r.state.pod_mut(uid)
+    {
+        object_gone(pod, now, r.out);
     }
 }
 
 /// The object vanished: force-deleted (grace 1, kubelet-pods §3.6), its file removed (its own grace), or released.
-pub(super) fn object_gone(pod: &mut PodState, now: Time) {
+pub(super) fn object_gone(pod: &mut PodState, now: Time, out: &mut Commands) {
     pod.object_gone = true;
     if let Some(again) = pod.again.take() {
         again.spec.volumes.iter().for_each(|volume| pod.let_go_of(volume));
@@ -157,7 +170,7 @@ pub(super) fn object_gone(pod: &mut PodState, now: Time) {
         Source::Api => MINIMUM_POD_GRACE,
         Source::File => pod.termination_grace().max(MINIMUM_POD_GRACE),
     };
-    terminate(pod, TerminationCause::ObjectGone, now, now.after(grace));
+    terminate(pod, TerminationCause::ObjectGone, now, now.after(grace), out);
 }
 
 pub(super) fn object_changed(r: &mut Recording<'_>, object: &ObjectRef, version: Option<&ObjectVersion>) {
@@ -298,6 +311,11 @@ pub(crate) fn forget_if_over(state: &mut State, uid: PodUid, out: &mut Commands)
         if uids.is_empty() {
             state.names.remove(&name);
         }
+    }
+    if let Some(record) = state.mirrors.get_mut(&name)
+        && let Some(seen) = record.seen.as_ref().filter(|seen| seen.of == uid)
+    {
+        record.outdated = Some(seen.uid);
     }
     for shown in pod.pod.spec.volumes.iter().flat_map(|v| v.source.objects()) {
         give_up(state, uid, &shown.object);

@@ -130,12 +130,12 @@ pub(super) fn refresh_failed(r: &mut Recording<'_>, op: OpId, uid: PodUid, id: &
     }
 }
 
-/// Priority from which a pod is critical and spared by usage eviction (system-cluster-critical).
-const CRITICAL_PRIORITY: i32 = 2_000_000_000;
-
 pub(super) fn usage_reported(r: &mut Recording<'_>, uid: PodUid, of: &UsageOf, bytes: u64) {
     let now = r.state.now;
-    let Some(pod) = r.pod_unchanged(uid) else { return };
+    if r.pod_unchanged(uid).is_none() {
+        return;
+    }
+    let Some(pod) = r.state.pod_mut(uid) else { return };
     let known = match of {
         UsageOf::Volume(id) => pod.volume_of(id).map(|v| v.usage = Some(bytes)).is_some(),
         UsageOf::Container(id) => pod.container_of(id).map(|c| c.usage = Some(bytes)).is_some(),
@@ -143,12 +143,13 @@ pub(super) fn usage_reported(r: &mut Recording<'_>, uid: PodUid, of: &UsageOf, b
     if !known {
         return r.unknown_instance(uid, "usage of something that is not there".into());
     }
-    if !matches!(pod.lifecycle, Lifecycle::Active) || pod.pod.spec.priority >= CRITICAL_PRIORITY {
+    if !matches!(pod.lifecycle, Lifecycle::Active) || crate::allocate::preempt::is_critical(&pod.pod) {
         return;
     }
     let Some(message) = crate::allocate::limits::exceeded(pod) else { return };
     super::spec::fail_with(pod, "Evicted", message.clone());
     // One second of grace, as the kubelet gives for a local storage limit (kubelet-volumes §2.2).
-    super::spec::terminate(pod, TerminationCause::Evicted, now, now.after(crate::time::Nanos::secs(1)));
+    let deadline = now.after(crate::time::Nanos::secs(1));
+    super::spec::terminate(pod, TerminationCause::Evicted, now, deadline, r.out);
     r.tell(uid, true, "Evicted", (&message).into(), None);
 }

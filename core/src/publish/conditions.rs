@@ -1,5 +1,6 @@
 //! Conditions (kubelet-pods §1.8, §4.4; api-side §4.3).
 
+use crate::allocate::preempt::PREEMPTED;
 use crate::context::sentence;
 use crate::ids::Word;
 use crate::state::{ContainerKind, ContainerState, PendingKind, PodState};
@@ -35,8 +36,13 @@ pub(super) fn derive(pod: &PodState, phase: PodPhase, now: Time) -> Vec<Conditio
     if pod.restarting_all.is_some() {
         push(ConditionKind::AllContainersRestarting, true, "", Word::default(), generation);
     }
-    if pod.end_reason.as_ref().is_some_and(|end| &*end.0 == "Evicted") {
-        push(ConditionKind::DisruptionTarget, true, "TerminationByKubelet", Word::default(), generation);
+    let disruption = pod.end_reason.as_ref().and_then(|end| match &*end.0 {
+        "Evicted" => Some(Word::from(&end.1)),
+        PREEMPTED => Some(Word::from("Pod was preempted by Kubelet to accommodate a critical pod.")),
+        _ => None,
+    });
+    if let Some(message) = disruption {
+        push(ConditionKind::DisruptionTarget, true, "TerminationByKubelet", message, generation);
     }
     let ready_to_start = pod.ready_sandbox().is_some()
         && (pod.spec().host_network || pod.sandbox.as_ref().is_some_and(|s| s.ip.is_some()));

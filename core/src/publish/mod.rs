@@ -3,6 +3,7 @@
 mod conditions;
 mod containers;
 mod digest;
+pub mod mirror;
 pub mod phase;
 mod volumes;
 
@@ -34,22 +35,32 @@ pub(crate) fn publish(pod: &mut PodState, ctx: &mut Context<'_>) {
         "a change of {} was not noted: its status would be derived otherwise",
         pod.pod.uid
     );
-    // Static pods have no object of their own, and a force-removed one's is gone (S8).
+    // A static pod has no object of its own but its mirror, and a force-removed one's is gone (S8).
     // What was terminal when it was first seen is not told again: how its containers ended is known only there (B28).
     let told_by_others = pod.allocated.is_none() && pod.publication.terminal_acknowledged;
-    let has_reader =
-        pod.pod.source == Source::Api && !pod.object_gone && !told_by_others && pod.releasing.is_none();
+    let has_reader = match pod.pod.source {
+        Source::Api => !pod.object_gone && !told_by_others && pod.releasing.is_none(),
+        Source::File => ctx.mirror.is_some(),
+    };
     let current = pod.publication.current.as_ref().map(|shown| shown.digest);
-    if !has_reader || pod.publication.sent == current {
+    let told = pod.publication.sent == current && pod.publication.mirror == ctx.mirror;
+    if !has_reader || told {
         return;
     }
     if ctx.retry_due(&pod.publication.retry, Why::StatusRetry) {
         let status = fresh.unwrap_or_else(|| derive(pod, ctx.config, ctx.now));
-        let action = Action::PublishStatus { status: Arc::new(status) };
+        let action = Action::PublishStatus { status: Arc::new(status), mirror: ctx.mirror };
         let op = ctx.command(pod.pod.uid, Rule::StatusChanged, action);
+        pod.publication.mirror = ctx.mirror;
         pod.publication.writing = Some(op);
         pod.publication.sent = current;
     }
+}
+
+/// The status that was derived last is the one that would be derived now.
+#[cfg(feature = "serde")]
+pub(crate) fn is_as_shown(pod: &PodState, config: &Config, now: Time) -> bool {
+    pod.publication.current.is_none() || is_current(&derive(pod, config, now), pod)
 }
 
 fn is_current(status: &PodStatus, pod: &PodState) -> bool {

@@ -5,7 +5,7 @@ use super::retry::Retry;
 use super::sandbox::Sandbox;
 use super::shared::Shared;
 use super::volume::VolumeState;
-use crate::ids::{ContainerId, Epoch, EventSeq, Name, ObjectRef, OpId, VolumeId};
+use crate::ids::{ContainerId, Epoch, EventSeq, Name, ObjectRef, OpId, PodUid, VolumeId};
 use crate::node::Digest;
 use crate::resources::{ResourceList, Resources};
 use crate::spec::{Pod, PodSpec, TerminalPhase, Volume};
@@ -173,6 +173,8 @@ pub enum TerminationCause {
     Orphan,
     /// Not admitted, though it was found running.
     Rejected,
+    /// A critical pod needed its room.
+    Preempted,
 }
 
 /// A desired change that is not allocated.
@@ -241,6 +243,8 @@ pub struct Publication {
     pub sent: Option<Digest>,
     /// Its write, in flight.
     pub writing: Option<OpId>,
+    /// The mirror pod that it was sent to, if the pod is a static one.
+    pub mirror: Option<PodUid>,
     /// A terminal phase was acknowledged (S8).
     pub terminal_acknowledged: bool,
     /// Back-off of failed writes.

@@ -19,6 +19,11 @@ struct Failing {
 }
 
 impl Retry {
+    /// As it was told elsewhere.
+    #[cfg(feature = "serde")]
+    pub(crate) fn told(failures: u32, until: Option<Time>) -> Retry {
+        Retry(until.map(|until| Box::new(Failing { failures, until })))
+    }
     /// Failures in a row.
     pub fn failures(&self) -> u32 {
         self.0.as_ref().map_or(0, |failing| failing.failures)

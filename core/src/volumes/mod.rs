@@ -53,8 +53,12 @@ pub fn step(phase: VolumePhase, s: Situation) -> Step {
             if s.held || s.refreshing { Step::Rest } else { Step::Unmount }
         }
         // D1: an unreferenced volume is not mounted; once set up it stays until it is removed from the spec.
-        (VolumePhase::Pending, false) if s.wanted && s.referenced && !s.collides => Step::Mount,
-        (VolumePhase::Failed | VolumePhase::Uncertain, false) if s.wanted && !s.collides => Step::Mount,
+        // One that never came to be and that nobody mounts any more is as good as never tried. What may be there is made
+        // certain.
+        (VolumePhase::Pending | VolumePhase::Failed, false) if s.wanted && s.referenced && !s.collides => {
+            Step::Mount
+        }
+        (VolumePhase::Uncertain, false) if s.wanted && !s.collides => Step::Mount,
         (VolumePhase::Pending | VolumePhase::Failed | VolumePhase::Uncertain, false) => Step::Rest,
         (VolumePhase::Mounted, false) if s.outdated && !s.refreshing => Step::Refresh,
         (VolumePhase::Mounted, false) => Step::Rest,

@@ -4,7 +4,7 @@
 use nodefold_core::command::Action;
 use nodefold_core::config::{FeatureGates, NodeFacts};
 use nodefold_core::event::{
-    ErrorClass, Exit, OpError, ProbeKind, SeenContainer, SeenMount, SeenSandbox, SeenState,
+    ErrorClass, Exit, Mirror, OpError, ProbeKind, SeenContainer, SeenMount, SeenSandbox, SeenState,
 };
 use nodefold_core::ids::{ContainerId, Name, OpId, PodUid, Source, VolumeId};
 use nodefold_core::resources::{QosClass, ResourceList, ResourceName, Resources};
@@ -48,6 +48,8 @@ pub fn run_cases(cases: &[Case]) {
 pub const MI: u64 = 1 << 20;
 pub const GI: u64 = 1 << 30;
 pub const UID: PodUid = PodUid(1);
+/// The UIDs of mirror pods count from here.
+pub const MIRRORS: PodUid = PodUid(1000);
 
 pub fn name(text: &str) -> Name {
     text.into()
@@ -180,6 +182,7 @@ pub struct Bench {
     held: Vec<Command>,
     holds: Vec<Hold>,
     applied: BTreeMap<PodUid, Pod>,
+    mirrors: u128,
 }
 
 /// `hold` a pull or start of one container.
@@ -207,6 +210,7 @@ impl Bench {
             held: Vec::new(),
             holds: Vec::new(),
             applied: BTreeMap::new(),
+            mirrors: 0,
         };
         bench.apply(Fact::AgentStarted { boot_id: 7 });
         bench
@@ -412,6 +416,15 @@ impl Bench {
             }
             Action::PublishStatus { .. } => self.apply(Fact::StatusWritten { op, pod }),
             Action::ReleasePod => self.remove_pod(pod),
+            Action::CreateMirror { pod } => {
+                self.mirrors += 1;
+                let mirror = Mirror { uid: PodUid(MIRRORS.0 + self.mirrors), of: pod.uid, deleting: false };
+                let (namespace, name) = (pod.namespace.clone(), pod.name.clone());
+                self.apply(Fact::MirrorCreated { op, namespace, name, mirror });
+            }
+            Action::DeleteMirror { namespace, name } => {
+                self.apply(Fact::MirrorDeleted { op, namespace, name, mirror: pod });
+            }
             Action::StopProbe { .. } | Action::RecordEvent(_) => {}
         }
     }

@@ -5,7 +5,7 @@ use crate::kit::{POD, exit};
 pub use crate::words::{Op, kind};
 use crate::words::{completed_volume, failure, told};
 use nodefold_core::command::Action;
-use nodefold_core::event::{Event, Fact, OpError, SeenContainer, SeenMount, SeenSandbox, SeenState};
+use nodefold_core::event::{Event, Fact, Mirror, OpError, SeenContainer, SeenMount, SeenSandbox, SeenState};
 use nodefold_core::ids::{ContainerId, Name, OpId, PodUid, Source, VolumeId};
 use nodefold_core::spec::{Deletion, Pod, PodSpec, VolumeSource};
 use nodefold_core::status::{ContainerState, ContainerStatus, HostPhase, PodPhase, PodStatus};
@@ -329,11 +329,19 @@ impl Bench {
                 Fact::MountsObserved { op, mounts: self.mounts.iter().map(seen).collect() }
             }
             Action::ObserveRuntime => self.runtime_list(op, true),
-            Action::PublishStatus { status } => {
+            Action::PublishStatus { status, .. } => {
                 self.published.insert(pod, status);
                 Fact::StatusWritten { op, pod }
             }
             Action::ReleasePod => Fact::PodRemoved { pod },
+            Action::CreateMirror { pod } => {
+                let mirror = Mirror { uid: PodUid(!pod.uid.0), of: pod.uid, deleting: false };
+                let (namespace, name) = (pod.namespace.clone(), pod.name.clone());
+                Fact::MirrorCreated { op, namespace, name, mirror }
+            }
+            Action::DeleteMirror { namespace, name } => {
+                Fact::MirrorDeleted { op, namespace, name, mirror: pod }
+            }
         })
     }
 

@@ -413,3 +413,28 @@ fn d18_of_two_sub_paths_of_one_volume_one_may_go() {
     bench.change(|spec| spec.edit("a", |c| c.mounts.reverse()));
     assert_eq!(bench.take_story(), Vec::<String>::new());
 }
+
+/// kubelet-volumes §6.30: what never came to be, and what nobody mounts any more, is as good as never tried. Its error
+/// stays shown, and whoever mounts it next has it tried again.
+#[test]
+fn a_failed_volume_that_nobody_mounts_any_more_rests() {
+    let mut bench = Bench::new(config(4000));
+    bench.failing(Op::Mount, "v", error(ErrorClass::Final, "no such object"));
+    bench.apply(pod(POD, vec![container("stays")], vec![]));
+    bench.change(|spec| {
+        spec.add_volume(config_map("v", "settings"));
+        spec.add(user("uses", &["v"]));
+    });
+    assert!(bench.count(Op::Mount, "v") >= 1);
+    bench.change(|spec| spec.remove("uses"));
+    bench.pass(Nanos::secs(1));
+    bench.log.clear();
+    bench.pass(Nanos::secs(3600));
+    assert_eq!(bench.count(Op::Mount, "v"), 0, "nobody needs it");
+    assert_eq!(bench.phase("v"), Some(HostPhase::ErrorMounting), "and why it is not there is still shown");
+    bench.works_again(Op::Mount, "v");
+    bench.change(|spec| spec.add(user("again", &["v"])));
+    bench.pass(Nanos::secs(200));
+    assert_eq!(bench.phase("v"), Some(HostPhase::HostMounted));
+    assert!(bench.is_running("again"));
+}

@@ -28,6 +28,7 @@ pub enum Op {
     Publish,
     Tell,
     Release,
+    Mirror,
 }
 
 /// The operation of a command and the name of what it is about.
@@ -57,6 +58,7 @@ pub fn kind(command: &Command) -> (Op, String) {
         Action::PublishStatus { .. } => (Op::Publish, String::new()),
         Action::RecordEvent(event) => (Op::Tell, event.reason.to_string()),
         Action::ReleasePod => (Op::Release, String::new()),
+        Action::CreateMirror { .. } | Action::DeleteMirror { .. } => (Op::Mirror, String::new()),
     }
 }
 
@@ -119,6 +121,11 @@ pub fn failure(command: &Command, error: OpError) -> Fact {
         Action::ObserveMounts | Action::ObserveRuntime => Fact::ObserveFailed { op, error },
         Action::PublishStatus { .. } => Fact::StatusWriteFailed { op, pod, error },
         Action::ReleasePod => Fact::ReleaseFailed { op, pod, error },
+        Action::CreateMirror { pod: shown } => {
+            let (namespace, name) = (shown.namespace.clone(), shown.name.clone());
+            Fact::MirrorFailed { op, pod, namespace, name, error }
+        }
+        Action::DeleteMirror { namespace, name } => Fact::MirrorFailed { op, pod, namespace, name, error },
         Action::StartProbe { .. } | Action::StopProbe { .. } | Action::RecordEvent(_) => {
             panic!("{:?} has no completion", kind(command))
         }

@@ -3,10 +3,9 @@
 use super::story::{Given, Story};
 use super::subset;
 use crate::scenario::{Check, CommandPattern, ExpectedCause, PodRef};
-use crate::world::{BEGINNING, World};
+use crate::stage::Stage;
 use nodefold_api::Response;
 use nodefold_core::ids::PodUid;
-use nodefold_core::time::Time;
 use serde_json::Value;
 
 /// An expectation that does not hold.
@@ -32,7 +31,12 @@ pub struct Answered {
 }
 
 /// Checks one form.
-pub fn check(check: &Check, world: &World, story: &Story<'_>, last: Option<&Answered>) -> Result<(), Miss> {
+pub fn check(
+    check: &Check,
+    world: &dyn Stage,
+    story: &Story<'_>,
+    last: Option<&Answered>,
+) -> Result<(), Miss> {
     let miss =
         |actual: String, explanation: String| Err(Miss { expected: check.to_string(), actual, explanation });
     match check {
@@ -94,12 +98,12 @@ fn contains(check: &Check, subset: &Value, actual: &Value) -> Result<(), Miss> {
 }
 
 /// What `/allocated` serves for the newest pod of that name.
-fn allocated(world: &World, pod: &PodRef) -> Option<Value> {
-    let allocated = world.node().allocated(world.server().uid(pod)?)?;
+fn allocated(world: &dyn Stage, pod: &PodRef) -> Option<Value> {
+    let allocated = world.node()?.allocated(world.server().uid(pod)?)?;
     Some(nodefold_k8s::allocated_to_json(&allocated))
 }
 
-fn no_pod(world: &World, pod: &PodRef) -> String {
+fn no_pod(world: &dyn Stage, pod: &PodRef) -> String {
     match world.server().uid(pod) {
         Some(_) if world.server().pod(pod).is_some() => format!("{pod} exists"),
         Some(_) => format!("{pod} is not in the API any more"),
@@ -119,9 +123,9 @@ fn why_no_pod(last: Option<&Answered>) -> String {
     }
 }
 
-fn retained(check: &Check, world: &World, pod: &PodRef, names: &[String]) -> Result<(), Miss> {
+fn retained(check: &Check, world: &dyn Stage, pod: &PodRef, names: &[String]) -> Result<(), Miss> {
     let known = world.server().uid(pod);
-    let allocated = known.and_then(|uid| world.node().allocated(uid));
+    let allocated = known.and_then(|uid| world.node()?.allocated(uid));
     let mut actual: Vec<String> =
         allocated.iter().flat_map(|a| &a.retained).map(|r| r.volume.name.to_string()).collect();
     let mut expected = names.to_vec();
@@ -141,7 +145,7 @@ fn retained(check: &Check, world: &World, pod: &PodRef, names: &[String]) -> Res
 
 fn absent(
     check: &Check,
-    world: &World,
+    world: &dyn Stage,
     pod: &PodRef,
     lists: &[(String, Vec<String>)],
     last: Option<&Answered>,
@@ -168,7 +172,7 @@ fn absent(
     Ok(())
 }
 
-fn gone(check: &Check, world: &World, pod: &PodRef, expected: bool) -> Result<(), Miss> {
+fn gone(check: &Check, world: &dyn Stage, pod: &PodRef, expected: bool) -> Result<(), Miss> {
     let uid = world.server().uid(pod);
     let in_api = world.server().pod(pod).is_some() || world.server().is_file(pod);
     let left = uid.map(|uid| world.left_of(uid)).unwrap_or_default();
@@ -202,7 +206,7 @@ fn gone(check: &Check, world: &World, pod: &PodRef, expected: bool) -> Result<()
 
 fn instance(
     check: &Check,
-    world: &World,
+    world: &dyn Stage,
     story: &Story<'_>,
     (pod, container): (&PodRef, &str),
     same: bool,
@@ -221,8 +225,7 @@ fn instance(
         .pods
         .get(pod)
         .and_then(|uid| moment.instances.get(&(*uid, container.into())).map(|id| (*uid, id.clone())));
-    let now =
-        world.server().uid(pod).and_then(|uid| world.instance(uid, container).map(|id| (uid, id.clone())));
+    let now = world.server().uid(pod).and_then(|uid| world.instance(uid, container).map(|id| (uid, id)));
     let show = |instance: &Option<(PodUid, nodefold_core::ids::ContainerId)>| match instance {
         Some((uid, id)) => format!("{id} of pod {uid}"),
         None => "none".into(),
@@ -242,7 +245,7 @@ fn instance(
     }
 }
 
-fn no_instance(world: &World, pod: &PodRef, container: &str) -> String {
+fn no_instance(world: &dyn Stage, pod: &PodRef, container: &str) -> String {
     match world.server().uid(pod) {
         Some(_) => format!("{pod} never had an instance of a container {container}"),
         None => no_pod(world, pod),
@@ -255,7 +258,7 @@ fn commands_about(story: &Story<'_>, pod: &PodRef, thing: &str) -> String {
         .commands()
         .iter()
         .filter(|given| given.pod == pod.name && given.namespace == pod.namespace && given.thing == thing)
-        .map(|given| format!("{} {given}", clock(given.at)))
+        .map(|given| format!("{} {given}", story.clock(given.at)))
         .collect();
     match about.as_slice() {
         [] => format!("no command was given about it {}", story.since()),
@@ -363,7 +366,7 @@ fn plain(value: &Value) -> &str {
 
 fn host(
     check: &Check,
-    world: &World,
+    world: &dyn Stage,
     pod: &PodRef,
     absent: &[String],
     present: &[String],
@@ -398,15 +401,15 @@ fn order(check: &Check, story: &Story<'_>, patterns: &[CommandPattern]) -> Resul
         let about: Vec<String> = given
             .iter()
             .filter(|g| patterns.iter().any(|p| p.pod == g.pod && p.thing.as_deref() == Some(&*g.thing)))
-            .map(|g| format!("{} {g}", clock(g.at)))
+            .map(|g| format!("{} {g}", story.clock(g.at)))
             .collect();
         let last_found = i.checked_sub(1).map(|before| (&patterns[before], &given[from - 1]));
         let after = match last_found {
-            Some((before, at)) => format!(" after `{before}` (at {})", clock(at.at)),
+            Some((before, at)) => format!(" after `{before}` (at {})", story.clock(at.at)),
             None => String::new(),
         };
         let earlier = match given[..from].iter().rev().find(|g| fits(pattern, g)) {
-            Some(early) => format!("; it was given, but earlier, at {}", clock(early.at)),
+            Some(early) => format!("; it was given, but earlier, at {}", story.clock(early.at)),
             None => String::new(),
         };
         let instead: Vec<String> =
@@ -434,16 +437,10 @@ fn never(check: &Check, story: &Story<'_>, patterns: &[CommandPattern]) -> Resul
         if let Some(given) = story.commands().iter().find(|g| fits(pattern, g)) {
             return Err(Miss {
                 expected: check.to_string(),
-                actual: format!("`{given}` was given at {}", clock(given.at)),
+                actual: format!("`{given}` was given at {}", story.clock(given.at)),
                 explanation: format!("`{pattern}` must not be given {}", story.since()),
             });
         }
     }
     Ok(())
-}
-
-/// A moment as people read it: seconds since the story began.
-pub fn clock(at: Time) -> String {
-    let since = at.since(BEGINNING).0 / 1_000_000;
-    format!("{}.{:03}s", since / 1000, since % 1000)
 }

@@ -2,82 +2,17 @@
 
 use super::expect::{self, Answered, Miss};
 use super::{Run, Trouble};
-use crate::scenario::{Crash, DeleteTarget, PodRef, Step, Verb};
-use crate::world::Scope;
-use nodefold_api::{Body, Request};
-use nodefold_core::ids::{PodUid, Source};
+use crate::act::{Acted, act};
+use crate::scenario::{PodRef, Step, Used, Verb};
 use nodefold_core::time::Nanos;
-use serde_json::{Value, json};
 
-/// Who makes a scenario's requests.
-const USER: &str = "kubernetes-admin";
 /// A world that has not settled by then never will.
 const LONGEST_SETTLE: Nanos = Nanos::secs(3600);
-/// Says that a manifest is a file on the node: a static pod.
-const SOURCE_ANNOTATION: &str = "/metadata/annotations/kubernetes.io~1config.source";
 
 impl Run<'_> {
     pub(super) fn perform(&mut self, step: &Step) -> Result<(), Trouble> {
-        let line = step.line;
         match &step.verb {
-            Verb::Create(object) if is_file(object) => self.write_file(object),
-            Verb::Update(object) if self.replaces_file(object) => self.write_file(object),
-            Verb::Create(object) => self.create(line, &step.title, object),
-            Verb::Update(object) => {
-                let object = self.addressed(object);
-                self.request(line, &step.title, Request::Update { object })
-            }
-            Verb::Dynamic(pod, patch) => {
-                let (namespace, name) = (pod.namespace.as_str().into(), pod.name.as_str().into());
-                let body = Body::StrategicMerge(patch.clone());
-                self.request(line, &step.title, Request::Dynamic { namespace, name, body })
-            }
-            Verb::Resize(pod, patch) => {
-                let (namespace, name) = (pod.namespace.as_str().into(), pod.name.as_str().into());
-                let body = Body::StrategicMerge(patch.clone());
-                self.request(line, &step.title, Request::Resize { namespace, name, body })
-            }
-            Verb::Ephemeral(pod, patch) => {
-                let (namespace, name) = (pod.namespace.as_str().into(), pod.name.as_str().into());
-                let body = Body::StrategicMerge(patch.clone());
-                self.request(line, &step.title, Request::Ephemeral { namespace, name, body })
-            }
-            Verb::Delete(target) => self.delete(line, &step.title, target),
-            Verb::Advance(time) => {
-                let until = self.world.now().after(*time);
-                Ok(self.world.run_until(until, &mut *self.chooser)?)
-            }
             Verb::Settle(within) => self.settle(*within),
-            Verb::Exit { pod, container, ending } => {
-                if self.world.end_process(pod, container, *ending) {
-                    return Ok(());
-                }
-                Err(self.no_process(pod, container, "a running process to end"))
-            }
-            Verb::Probe { pod, container, kind, passes } => {
-                if self.world.flip_probe(pod, container, *kind, *passes) {
-                    return Ok(());
-                }
-                Err(self.no_process(pod, container, "a running process to probe"))
-            }
-            Verb::Hold(scope) => {
-                self.world.hold(scope.clone());
-                Ok(())
-            }
-            Verb::Release(scope) => self.release(scope),
-            Verb::Fail(scope, failure) => {
-                self.world.fail(scope.clone(), failure.clone());
-                Ok(())
-            }
-            Verb::Crash(Crash::Agent) => {
-                self.world.crash_agent();
-                Ok(())
-            }
-            Verb::Crash(Crash::Host) => {
-                self.world.crash_host();
-                Ok(())
-            }
-            Verb::Set(change) => Ok(self.world.change_node(change)?),
             Verb::Mark(name) => {
                 let moment = self.moment();
                 self.story.mark(name, moment);
@@ -85,26 +20,102 @@ impl Run<'_> {
             }
             Verb::Expect(expectation) => {
                 for check in &expectation.checks {
-                    expect::check(check, &self.world, &self.story, self.last.as_ref())?;
+                    expect::check(check, self.stage, &self.story, self.last.as_ref())?;
                 }
                 Ok(())
             }
+            Verb::Heal => self.heal(step),
+            Verb::Create(_)
+            | Verb::Update(_)
+            | Verb::Dynamic(..)
+            | Verb::Resize(..)
+            | Verb::Ephemeral(..)
+            | Verb::Status(..)
+            | Verb::Delete(_)
+            | Verb::Advance(_)
+            | Verb::Exit { .. }
+            | Verb::Probe { .. }
+            | Verb::Usage { .. }
+            | Verb::Hold(_)
+            | Verb::Release(_)
+            | Verb::Fail(..)
+            | Verb::Crash(_)
+            | Verb::Set(_)
+            | Verb::Step(_)
+            | Verb::Choose(_)
+            | Verb::Fault(_) => self.act(step),
         }
+    }
+
+    fn act(&mut self, step: &Step) -> Result<(), Trouble> {
+        match act(self.stage, &step.verb, &step.title)? {
+            Acted::Done => Ok(()),
+            Acted::Answered(response) => {
+                self.last = Some(Answered { line: step.line, what: step.title.clone(), response });
+                Ok(())
+            }
+            Acted::Impossible(why) => Err(Trouble::Unusable(why)),
+            Acted::Missed => match &step.verb {
+                Verb::Exit { pod, container, .. } => {
+                    Err(self.no_process(pod, container, "a running process to end"))
+                }
+                Verb::Probe { pod, container, .. } => {
+                    Err(self.no_process(pod, container, "a running process to probe"))
+                }
+                Verb::Usage { pod, of, .. } => Err(self.nothing_there(pod, of)),
+                Verb::Release(scope) => Err(Trouble::Miss(Miss {
+                    expected: format!("something held to release: {scope}"),
+                    actual: format!("held: [{}]", self.stage.holds().join(", ")),
+                    explanation: "a release ends the holds (or failures) within its scope; there are none"
+                        .into(),
+                })),
+                // What is not enabled is skipped: that is what lets a history shrink.
+                Verb::Step(_)
+                | Verb::Choose(_)
+                | Verb::Fault(_)
+                | Verb::Create(_)
+                | Verb::Update(_)
+                | Verb::Dynamic(..)
+                | Verb::Resize(..)
+                | Verb::Ephemeral(..)
+                | Verb::Status(..)
+                | Verb::Delete(_)
+                | Verb::Advance(_)
+                | Verb::Settle(_)
+                | Verb::Hold(_)
+                | Verb::Fail(..)
+                | Verb::Crash(_)
+                | Verb::Set(_)
+                | Verb::Mark(_)
+                | Verb::Heal
+                | Verb::Expect(_) => Ok(()),
+            },
+        }
+    }
+
+    /// Faults stop. Whatever broke on the way counts; then, what the trace says at its end.
+    fn heal(&mut self, step: &Step) -> Result<(), Trouble> {
+        let from = self.stage.now();
+        self.act(step)?;
+        self.tell_records();
+        let leftovers = self.stage.simulation().map(|world| world.leftovers()).unwrap_or_default();
+        self.story.judge_the_end(from, self.stage.now(), &leftovers);
+        Ok(())
     }
 
     /// Runs until nothing is in flight and nothing is due within the time.
     pub(super) fn settle(&mut self, within: Nanos) -> Result<(), Trouble> {
-        let last_moment = self.world.now().after(LONGEST_SETTLE);
+        let last_moment = self.stage.now().after(LONGEST_SETTLE);
         loop {
-            let waiting = self.world.unsettled(within);
+            let waiting = self.stage.unsettled(within);
             if waiting.is_empty() || !self.story.violations.is_empty() {
                 return Ok(());
             }
-            if !self.world.run_one(last_moment, &mut *self.chooser)? {
-                let held = self.world.holds();
+            if !self.stage.pass_one(last_moment)? {
+                let held = self.stage.holds();
                 return Err(Trouble::Miss(Miss {
                     expected: format!("nothing in flight and nothing due within {within}"),
-                    actual: format!("after one simulated hour still waiting for: {}", waiting.join(", ")),
+                    actual: format!("after one hour still waiting for: {}", waiting.join(", ")),
                     explanation: if held.is_empty() {
                         String::new()
                     } else {
@@ -116,102 +127,29 @@ impl Run<'_> {
         }
     }
 
-    fn create(&mut self, line: usize, title: &str, object: &Value) -> Result<(), Trouble> {
-        let object = self.addressed(object);
-        let text = |path: &str| object.pointer(path).and_then(Value::as_str).unwrap_or("").to_owned();
-        let (kind, namespace, name) = (text("/kind"), text("/metadata/namespace"), text("/metadata/name"));
-        let uid = self.world.server_mut().next_uid(&kind, &namespace, &name);
-        self.request(line, title, Request::Create { object, uid })
-    }
-
-    /// A manifest as a client sends it: in a namespace, and bound to the node as the scheduler would have it.
-    fn addressed(&self, object: &Value) -> Value {
-        const CLUSTER_SCOPED: [&str; 3] = ["PersistentVolume", "ClusterTrustBundle", "Node"];
-        let mut object = object.clone();
-        let is_namespaced = !object["kind"].as_str().is_some_and(|kind| CLUSTER_SCOPED.contains(&kind));
-        if is_namespaced && object["metadata"]["namespace"].is_null() {
-            object["metadata"]["namespace"] = json!("default");
-        }
-        self.world.server().bind(&mut object);
-        object
-    }
-
-    fn request(&mut self, line: usize, title: &str, request: Request) -> Result<(), Trouble> {
-        let response = self.world.request(USER, title.to_owned(), request)?;
-        self.last = Some(Answered { line, what: title.to_owned(), response });
-        Ok(())
-    }
-
-    fn delete(&mut self, line: usize, title: &str, target: &DeleteTarget) -> Result<(), Trouble> {
-        let name = PodRef { namespace: target.namespace.clone(), name: target.name.clone() };
-        if target.kind == "Pod" && self.world.remove_file(&name) {
-            return Ok(());
-        }
-        let request = Request::Delete {
-            kind: target.kind.as_str().into(),
-            namespace: target.namespace.as_str().into(),
-            name: target.name.as_str().into(),
-            grace_seconds: target.grace_seconds,
-            force: target.force,
-        };
-        self.request(line, title, request)
-    }
-
-    /// An update of a pod that comes from a file, or one that says so.
-    fn replaces_file(&self, object: &Value) -> bool {
-        let namespace = object["metadata"]["namespace"].as_str().unwrap_or("default").to_owned();
-        let name = object["metadata"]["name"].as_str().unwrap_or("").to_owned();
-        is_file(object)
-            || (object["kind"] == "Pod" && self.world.server().is_file(&PodRef { namespace, name }))
-    }
-
-    /// A static pod: a manifest file on the node, which needs no API object.
-    fn write_file(&mut self, object: &Value) -> Result<(), Trouble> {
-        let mut manifest = self.addressed(object);
-        if let Some(metadata) = manifest["metadata"].as_object_mut() {
-            metadata.remove("uid");
-        }
-        nodefold_k8s::default_pod(&mut manifest);
-        let uid = nodefold_core::codec::hash(&manifest.to_string()).0;
-        manifest["metadata"]["uid"] = json!(PodUid(uid).to_string());
-        manifest["metadata"]["creationTimestamp"] = json!(nodefold_k8s::time::format(self.world.now()));
-        let pod = nodefold_k8s::pod_from_json(&manifest, Source::File).map_err(|problems| {
-            let told: Vec<String> = problems.iter().map(ToString::to_string).collect();
-            Trouble::Unusable(format!("this manifest can't be a static pod: {}", told.join("; ")))
-        })?;
-        self.world.write_file(pod);
-        Ok(())
-    }
-
-    fn release(&mut self, scope: &Scope) -> Result<(), Trouble> {
-        if self.world.release(scope) > 0 {
-            return Ok(());
-        }
-        Err(Trouble::Miss(Miss {
-            expected: format!("something held to release: {scope}"),
-            actual: format!("held: [{}]", self.world.holds().join(", ")),
-            explanation: "a release ends the holds (or failures) within its scope; there are none".into(),
-        }))
+    fn nothing_there(&self, pod: &PodRef, of: &Used) -> Trouble {
+        let left = self.stage.server().uid(pod).map(|uid| self.stage.left_of(uid)).unwrap_or_default();
+        Trouble::Miss(Miss {
+            expected: format!("on the host: {of} of {pod}"),
+            actual: format!("on the node for that pod: [{}]", left.join(", ")),
+            explanation: "what is not there takes up nothing".into(),
+        })
     }
 
     fn no_process(&self, pod: &PodRef, container: &str, wanted: &str) -> Trouble {
-        let uid = self.world.server().uid(pod);
+        let uid = self.stage.server().uid(pod);
         let actual = match uid {
             None => format!("there never was a pod {pod}"),
-            Some(uid) => match self.world.instance(uid, container) {
+            Some(uid) => match self.stage.instance(uid, container) {
                 Some(instance) => format!("the newest instance, {instance}, does not run"),
                 None => format!("no container {container} was ever created in {pod}"),
             },
         };
-        let left = uid.map(|uid| self.world.left_of(uid)).unwrap_or_default();
+        let left = uid.map(|uid| self.stage.left_of(uid)).unwrap_or_default();
         Trouble::Miss(Miss {
             expected: format!("{wanted}: {container} of {pod}"),
             actual,
             explanation: format!("on the node for that pod: [{}]", left.join(", ")),
         })
     }
-}
-
-fn is_file(object: &Value) -> bool {
-    object["kind"] == "Pod" && object.pointer(SOURCE_ANNOTATION).is_some_and(|source| source == "file")
 }

@@ -51,6 +51,8 @@ pub struct Moment {
 /// The story so far.
 pub struct Story<'o> {
     observer: &'o mut dyn Observer,
+    /// When it began.
+    began: Time,
     oracles: Oracles,
     names: BTreeMap<PodUid, PodRef>,
     commands: Vec<Given>,
@@ -59,6 +61,9 @@ pub struct Story<'o> {
     events_at_mark: usize,
     marks: BTreeMap<String, Moment>,
     last_mark: Option<String>,
+    /// The whole trace, kept for a story that will heal.
+    trace: Option<Vec<TraceEntry>>,
+    config: Config,
     /// How much of everything.
     pub counts: Counts,
     /// What the oracles and the world's physics found.
@@ -67,9 +72,12 @@ pub struct Story<'o> {
 
 impl<'o> Story<'o> {
     /// A story that has not begun.
-    pub fn new(observer: &'o mut dyn Observer, config: &Config) -> Story<'o> {
+    pub fn new(observer: &'o mut dyn Observer, config: &Config, began: Time, heals: bool) -> Story<'o> {
         Story {
+            trace: heals.then(Vec::new),
+            config: config.clone(),
             observer,
+            began,
             oracles: Oracles::new(config),
             names: BTreeMap::new(),
             commands: Vec::new(),
@@ -143,7 +151,26 @@ impl<'o> Story<'o> {
 
     fn judge(&mut self, at: Time, entry: &TraceEntry) {
         self.oracles.observe(entry);
+        if let Some(trace) = &mut self.trace {
+            trace.push(entry.clone());
+        }
         self.tell_violations(at);
+    }
+
+    /// Faults stopped at `from`; what must hold by now (L1–L5), and nothing of the ended is left on the host.
+    pub fn judge_the_end(&mut self, from: Time, now: Time, leftovers: &[String]) {
+        let trace = self.trace.as_deref().unwrap_or_default();
+        let mut found: Vec<String> = nodefold_model::liveness(&self.config, trace, from, now)
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        found.extend(
+            leftovers.iter().map(|what| format!("L2: {what} is still on the host, and its pod is not")),
+        );
+        for violation in found {
+            self.observer.record(&Record::InvariantBroken { at: now, violation: violation.clone() });
+            self.violations.push(violation);
+        }
     }
 
     /// No more will come: what the oracles keep for the end of a batch is judged too.
@@ -185,6 +212,12 @@ impl<'o> Story<'o> {
             Some(name) => format!("since mark {name}"),
             None => "since the beginning".into(),
         }
+    }
+
+    /// A moment as people read it: seconds since the story began.
+    pub fn clock(&self, at: Time) -> String {
+        let since = at.since(self.began).0 / 1_000_000;
+        format!("{}.{:03}s", since / 1000, since % 1000)
     }
 
     /// Commands since the last mark.

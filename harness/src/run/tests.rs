@@ -278,6 +278,6 @@ fn a_step_that_cannot_be_done_says_why() {
 fn a_world_that_never_settles_is_an_error_after_an_hour() {
     misses(
         "- fail: {operation: status, error: refused}\n- exit: {pod: web, container: log, code: 0}\n- settle: 2m\n",
-        &["after one simulated hour still waiting for"],
+        &["after one hour still waiting for"],
     );
 }

@@ -53,6 +53,21 @@ fn scaled(number: &str, unit: u64) -> Option<u64> {
     Some(total)
 }
 
+/// As a scenario file writes it, without rounding: in the largest unit that divides it.
+pub fn exact(time: Nanos) -> String {
+    const UNITS: [(u64, &str); 6] = [
+        (3_600_000_000_000, "h"),
+        (60_000_000_000, "m"),
+        (1_000_000_000, "s"),
+        (1_000_000, "ms"),
+        (1_000, "us"),
+        (1, "ns"),
+    ];
+    let fits = UNITS.into_iter().find(|(unit, _)| time.0 != 0 && time.0.is_multiple_of(*unit));
+    let (unit, name) = fits.unwrap_or((1_000_000_000, "s"));
+    format!("{}{name}", time.0 / unit)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

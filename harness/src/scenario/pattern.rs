@@ -5,7 +5,7 @@ use nodefold_k8s::InputError;
 use std::fmt;
 
 /// Every verb that a command can have (`Action::verb`).
-pub const VERBS: [&str; 22] = [
+pub const VERBS: [&str; 24] = [
     "mount",
     "unmount",
     "refresh",
@@ -28,6 +28,8 @@ pub const VERBS: [&str; 22] = [
     "status",
     "event",
     "release",
+    "create-mirror",
+    "delete-mirror",
 ];
 
 /// Commands of one verb about one thing.

@@ -2,9 +2,10 @@
 
 use super::duration;
 use super::expectation::Expectation;
+use super::fault;
 use super::node::NodeChange;
 use super::reader::{Reader, did_you_mean};
-use crate::world::{Ending, Failure, Operation, Scope, TargetKind};
+use crate::world::{Ending, Failure, Fault, Operation, Scope, TargetKind, probe_name};
 use nodefold_core::event::{ErrorClass, ProbeKind};
 use nodefold_core::time::Nanos;
 use nodefold_k8s::InputError;
@@ -43,7 +44,7 @@ impl PodRef {
         Ok(Some(PodRef { namespace, name }))
     }
 
-    fn require(field: &Reader<'_>) -> Result<PodRef, InputError> {
+    pub(super) fn require(field: &Reader<'_>) -> Result<PodRef, InputError> {
         PodRef::read(field)?.ok_or_else(|| field.error("\"pod\" is missing", "name the pod: `pod: web`"))
     }
 }
@@ -61,6 +62,8 @@ pub struct DeleteTarget {
     pub grace_seconds: Option<u64>,
     /// With grace 0 and no further ado.
     pub force: bool,
+    /// The API's object, even of a static pod: its mirror.
+    pub mirror: bool,
 }
 
 /// Who crashes.
@@ -70,6 +73,24 @@ pub enum Crash {
     Agent,
     /// The host: only the disk survives.
     Host,
+}
+
+/// What takes up space.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Used {
+    /// A volume, by name.
+    Volume(String),
+    /// A container's writable layer and logs, by name.
+    Container(String),
+}
+
+impl fmt::Display for Used {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Used::Volume(name) => write!(f, "volume {name}"),
+            Used::Container(name) => write!(f, "container {name}"),
+        }
+    }
 }
 
 /// What a step does.
@@ -85,6 +106,8 @@ pub enum Verb {
     Resize(PodRef, Value),
     /// Through `/ephemeralcontainers`.
     Ephemeral(PodRef, Value),
+    /// A client's strategic-merge patch through `/status`.
+    Status(PodRef, Value),
     /// A request to delete.
     Delete(DeleteTarget),
     /// This much time passes.
@@ -111,6 +134,15 @@ pub enum Verb {
         /// It passes.
         passes: bool,
     },
+    /// How much a volume, or a container's writable layer and logs, takes up from now on.
+    Usage {
+        /// In which pod.
+        pod: PodRef,
+        /// Of what.
+        of: Used,
+        /// How much.
+        bytes: u64,
+    },
     /// Operations hang.
     Hold(Scope),
     /// They no longer do.
@@ -123,6 +155,14 @@ pub enum Verb {
     Set(NodeChange),
     /// This moment gets a name.
     Mark(String),
+    /// So many choices are taken in their natural order.
+    Step(u32),
+    /// A choice is taken ahead of its turn, by its stable name. Not enabled, it is skipped.
+    Choose(String),
+    /// Something goes wrong. With nothing to strike, it is skipped.
+    Fault(Fault),
+    /// Faults stop; within half an hour everything must converge, and stay (L1–L5).
+    Heal,
     /// Something must be true now.
     Expect(Expectation),
 }
@@ -140,23 +180,29 @@ pub struct Step {
     pub title: String,
 }
 
-const STEP_VERBS: [&str; 17] = [
+const STEP_VERBS: [&str; 23] = [
     "create",
     "update",
     "dynamic",
     "resize",
     "ephemeral",
+    "status",
     "delete",
     "advance",
     "settle",
     "exit",
     "probe",
+    "usage",
     "hold",
     "release",
     "fail",
     "crash",
     "set",
     "mark",
+    "step",
+    "choose",
+    "fault",
+    "heal",
     "expect",
 ];
 
@@ -169,17 +215,23 @@ impl Verb {
             Verb::Dynamic(..) => "dynamic",
             Verb::Resize(..) => "resize",
             Verb::Ephemeral(..) => "ephemeral",
+            Verb::Status(..) => "status",
             Verb::Delete(_) => "delete",
             Verb::Advance(_) => "advance",
             Verb::Settle(_) => "settle",
             Verb::Exit { .. } => "exit",
             Verb::Probe { .. } => "probe",
+            Verb::Usage { .. } => "usage",
             Verb::Hold(_) => "hold",
             Verb::Release(_) => "release",
             Verb::Fail(..) => "fail",
             Verb::Crash(_) => "crash",
             Verb::Set(_) => "set",
             Verb::Mark(_) => "mark",
+            Verb::Step(_) => "step",
+            Verb::Choose(_) => "choose",
+            Verb::Fault(_) => "fault",
+            Verb::Heal => "heal",
             Verb::Expect(_) => "expect",
         }
     }
@@ -191,6 +243,11 @@ impl Verb {
             | Verb::Release(_)
             | Verb::Fail(..)
             | Verb::Probe { .. }
+            | Verb::Step(_)
+            | Verb::Choose(_)
+            | Verb::Fault(_)
+            | Verb::Heal
+            | Verb::Usage { .. }
             | Verb::Crash(Crash::Host) => true,
             Verb::Set(change) => change.images.is_some(),
             Verb::Create(_)
@@ -198,6 +255,7 @@ impl Verb {
             | Verb::Dynamic(..)
             | Verb::Resize(..)
             | Verb::Ephemeral(..)
+            | Verb::Status(..)
             | Verb::Delete(_)
             | Verb::Advance(_)
             | Verb::Settle(_)
@@ -210,10 +268,19 @@ impl Verb {
 }
 
 impl Step {
+    /// A step that comes from no file: its line is its place in the list, from 1.
+    pub fn of(index: usize, verb: Verb) -> Step {
+        Step { index, line: index + 1, title: title(&verb), verb }
+    }
+
     /// Reads one entry of `steps:`.
     pub(super) fn read(index: usize, item: &Reader<'_>) -> Result<Step, InputError> {
-        // `- settle` alone: the default time.
-        let (name, field) = if item.value == "settle" { ("settle", item.clone()) } else { one_verb(item)? };
+        // `- settle` alone: the default time. `- heal` has nothing to say more.
+        let (name, field) = match item.value.as_str() {
+            Some("settle") => ("settle", item.clone()),
+            Some("heal") => ("heal", item.clone()),
+            Some(_) | None => one_verb(item)?,
+        };
         let verb = read_verb(name, &field)?;
         Ok(Step { index, line: item.line(), title: title(&verb), verb })
     }
@@ -238,6 +305,7 @@ fn read_verb(name: &str, field: &Reader<'_>) -> Result<Verb, InputError> {
         "dynamic" => patch(field).map(|(pod, patch)| Verb::Dynamic(pod, patch))?,
         "resize" => patch(field).map(|(pod, patch)| Verb::Resize(pod, patch))?,
         "ephemeral" => patch(field).map(|(pod, patch)| Verb::Ephemeral(pod, patch))?,
+        "status" => patch(field).map(|(pod, patch)| Verb::Status(pod, patch))?,
         "delete" => Verb::Delete(delete(field)?),
         "advance" => Verb::Advance(duration::read(field)?),
         "settle" => match field.value {
@@ -249,6 +317,7 @@ fn read_verb(name: &str, field: &Reader<'_>) -> Result<Verb, InputError> {
         },
         "exit" => exit(field)?,
         "probe" => probe(field)?,
+        "usage" => usage(field)?,
         "hold" => Verb::Hold(scope(field, &[])?),
         "release" => Verb::Release(scope(field, &[])?),
         "fail" => fail(field)?,
@@ -263,6 +332,13 @@ fn read_verb(name: &str, field: &Reader<'_>) -> Result<Verb, InputError> {
         }),
         "set" => Verb::Set(NodeChange::read(field)?),
         "mark" => Verb::Mark(field.string()?),
+        "step" => {
+            let count = field.whole()?;
+            Verb::Step(u32::try_from(count).map_err(|_| field.error("too many steps", "use `advance`"))?)
+        }
+        "choose" => Verb::Choose(field.string()?),
+        "fault" => Verb::Fault(fault::read(field)?),
+        "heal" => Verb::Heal,
         "expect" => Verb::Expect(Expectation::read(field)?),
         other => return Err(field.error(format!("unknown verb {other:?}"), did_you_mean(other, &STEP_VERBS))),
     })
@@ -292,8 +368,9 @@ fn patch(field: &Reader<'_>) -> Result<(PodRef, Value), InputError> {
 }
 
 fn delete(field: &Reader<'_>) -> Result<DeleteTarget, InputError> {
-    const KINDS: [(&str, &str, bool); 5] = [
+    const KINDS: [(&str, &str, bool); 6] = [
         ("pod", "Pod", true),
+        ("mirror", "Pod", true),
         ("secret", "Secret", true),
         ("configMap", "ConfigMap", true),
         ("persistentVolumeClaim", "PersistentVolumeClaim", true),
@@ -305,10 +382,10 @@ fn delete(field: &Reader<'_>) -> Result<DeleteTarget, InputError> {
     let mut named = Vec::new();
     for (key, kind, namespaced) in KINDS {
         if let Some(name) = field.get(key)? {
-            named.push((kind, namespaced, name));
+            named.push((key, kind, namespaced, name));
         }
     }
-    let (kind, namespaced, name) = match named.as_slice() {
+    let (key, kind, namespaced, name) = match named.as_slice() {
         [one] => one,
         [] => {
             return Err(
@@ -317,7 +394,7 @@ fn delete(field: &Reader<'_>) -> Result<DeleteTarget, InputError> {
         }
         [_, (.., second), ..] => return Err(second.error("a second thing to delete", "use a step for each")),
     };
-    let (namespace, name) = if *kind == "Pod" {
+    let (namespace, name) = if *key == "pod" {
         let pod = PodRef::require(field)?;
         (pod.namespace, pod.name)
     } else {
@@ -326,7 +403,8 @@ fn delete(field: &Reader<'_>) -> Result<DeleteTarget, InputError> {
     };
     let grace_seconds = field.get("gracePeriodSeconds")?.map(|g| g.whole()).transpose()?;
     let force = field.get("force")?.map(|f| f.boolean()).transpose()?.unwrap_or(false);
-    Ok(DeleteTarget { kind: (*kind).to_owned(), namespace, name, grace_seconds, force })
+    let mirror = *key == "mirror";
+    Ok(DeleteTarget { kind: (*kind).to_owned(), namespace, name, grace_seconds, force, mirror })
 }
 
 fn exit(field: &Reader<'_>) -> Result<Verb, InputError> {
@@ -409,6 +487,28 @@ fn probe(field: &Reader<'_>) -> Result<Verb, InputError> {
     Ok(Verb::Probe { pod, container, kind, passes })
 }
 
+fn usage(field: &Reader<'_>) -> Result<Verb, InputError> {
+    field.only(&["pod", "namespace", "volume", "container", "bytes"])?;
+    let pod = PodRef::require(field)?;
+    let of = match (field.get("volume")?, field.get("container")?) {
+        (Some(volume), None) => Used::Volume(volume.string()?),
+        (None, Some(container)) => Used::Container(container.string()?),
+        (None, None) => {
+            return Err(field.error("usage of nothing", "name a volume or a container: `volume: cache`"));
+        }
+        (Some(_), Some(second)) => {
+            return Err(second.error("usage is of a volume or of a container", "use a step for each"));
+        }
+    };
+    let bytes = field.require("bytes", "say how much: `bytes: 200Mi`")?;
+    let quantity = nodefold_k8s::quantity::Quantity::from_json(bytes.value)
+        .map_err(|e| bytes.error(e.to_string(), "write an amount: `bytes: 200Mi`"))?;
+    if quantity.is_negative() {
+        return Err(bytes.error("nothing takes up less than nothing", "write an amount: `bytes: 200Mi`"));
+    }
+    Ok(Verb::Usage { pod, of, bytes: quantity.units() })
+}
+
 /// Which operations a `hold`, `release` or `fail` is about.
 fn scope(field: &Reader<'_>, more_keys: &[&str]) -> Result<Scope, InputError> {
     let mut allowed = vec!["operation", "pod", "namespace", "volume", "container"];
@@ -486,6 +586,8 @@ fn title(verb: &Verb) -> String {
         Verb::Dynamic(pod, _) => format!("patch {pod} through /dynamic"),
         Verb::Resize(pod, _) => format!("patch {pod} through /resize"),
         Verb::Ephemeral(pod, _) => format!("patch {pod} through /ephemeralcontainers"),
+        Verb::Status(pod, _) => format!("patch {pod} through /status"),
+        Verb::Delete(target) if target.mirror => format!("delete mirror pod {}", target.name),
         Verb::Delete(target) => format!("delete {} {}", target.kind, target.name),
         Verb::Advance(time) => format!("let {time} pass"),
         Verb::Settle(time) => format!("settle: nothing due within {time}"),
@@ -497,6 +599,9 @@ fn title(verb: &Verb) -> String {
             let finds = if *passes { "passes" } else { "fails" };
             format!("the {} probe of {container} of {pod} {finds}", probe_name(*kind))
         }
+        Verb::Usage { pod, of, bytes } => {
+            format!("{of} of {pod} takes up {}", nodefold_core::resources::bytes(*bytes))
+        }
         Verb::Hold(scope) => format!("hold {scope}"),
         Verb::Release(scope) => format!("release {scope}"),
         Verb::Fail(scope, failure) => format!("fail {scope}: {}", failure.error),
@@ -504,15 +609,11 @@ fn title(verb: &Verb) -> String {
         Verb::Crash(Crash::Host) => "the host crashes".into(),
         Verb::Set(_) => "the node changes".into(),
         Verb::Mark(name) => format!("mark {name}"),
+        Verb::Step(1) => "the next thing happens".into(),
+        Verb::Step(count) => format!("the next {count} things happen"),
+        Verb::Choose(choice) => format!("ahead of its turn: {choice}"),
+        Verb::Fault(fault) => fault::title(fault),
+        Verb::Heal => "faults stop, and everything must converge".into(),
         Verb::Expect(expectation) => format!("expect {expectation}"),
-    }
-}
-
-/// A probe's kind in a word.
-pub fn probe_name(kind: ProbeKind) -> &'static str {
-    match kind {
-        ProbeKind::Startup => "startup",
-        ProbeKind::Liveness => "liveness",
-        ProbeKind::Readiness => "readiness",
     }
 }

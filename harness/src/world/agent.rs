@@ -1,18 +1,19 @@
 //! The agent: the node's brain in the world. It makes each fact durable, folds it, and hands on the commands. A crash
 //! loses everything but the log; a restart folds the log again.
 
+use crate::brain::{Brain, NewBrain};
 use crate::log::{FactLog, LogError};
 use crate::record::Record;
 use nodefold_api::ApiEvent;
 use nodefold_core::command::Command;
-use nodefold_core::context::Why;
 use nodefold_core::event::{Event, Fact};
 use nodefold_core::time::Time;
-use nodefold_core::{Commands, Digest, Node};
+use nodefold_core::{Commands, Digest};
 
 /// The agent.
 pub struct Agent {
-    node: Node,
+    brain: Box<dyn Brain>,
+    new_brain: NewBrain,
     log: Box<dyn FactLog>,
     out: Commands,
     alive: bool,
@@ -29,8 +30,20 @@ pub struct Recovered {
 
 impl Agent {
     /// An agent that has not started.
-    pub fn new(node: Node, log: Box<dyn FactLog>) -> Agent {
-        Agent { node, log, out: Commands::default(), alive: false, facts: 0 }
+    pub fn new(new_brain: NewBrain, log: Box<dyn FactLog>) -> Agent {
+        Agent { brain: new_brain(), new_brain, log, out: Commands::default(), alive: false, facts: 0 }
+    }
+
+    /// The same agent once more, to go on apart from this one.
+    pub fn fork(&self) -> Result<Agent, LogError> {
+        Ok(Agent {
+            brain: self.brain.boxed_clone(),
+            new_brain: self.new_brain.clone(),
+            log: self.log.fork()?,
+            out: Commands::default(),
+            alive: self.alive,
+            facts: self.facts,
+        })
     }
 
     /// It runs.
@@ -43,47 +56,55 @@ impl Agent {
         self.facts
     }
 
-    /// The node as the log has it; also while the agent is down, since every fact in it is durable.
-    pub fn node(&self) -> &Node {
-        &self.node
+    /// The brain as the log has it; also while the agent is down, since every fact in it is durable.
+    pub fn brain(&self) -> &dyn Brain {
+        &*self.brain
     }
 
-    /// The node's digest.
+    /// The brain's digest.
     pub fn digest(&mut self) -> Digest {
-        self.node.digest()
+        self.brain.digest()
     }
 
     /// When the node wants a `Tick`.
     pub fn next_deadline(&self) -> Option<Time> {
-        if self.alive { self.node.next_deadline() } else { None }
+        if self.alive { self.brain.next_deadline() } else { None }
     }
 
     /// The node's deadlines that stand for work: all but recurring housekeeping.
-    pub fn work_due(&self) -> Option<(Time, Why)> {
-        if !self.alive {
-            return None;
-        }
-        self.node
-            .deadlines()
-            .filter(|(_, _, why)| !why.is_housekeeping())
-            .map(|(at, _, why)| (at, why))
-            .next()
+    pub fn work_due(&self) -> Option<(Time, String)> {
+        if self.alive { self.brain.work_due() } else { None }
     }
 
     /// Makes a fact durable, folds it in, and gives the commands that it made due (write-ahead, DESIGN §8).
     pub fn fold(&mut self, event: Event, records: &mut Vec<Record>) -> Result<Vec<Command>, LogError> {
-        self.log.fact(&event, &mut self.node)?;
-        self.facts += 1;
+        self.log.fact(&event, &mut *self.brain)?;
         self.out.clear();
-        self.node.apply(&event, &mut self.out);
+        self.brain.apply(&event, &mut self.out);
+        self.log.commands_given(&self.out.commands);
+        Ok(self.tell_folded(event, records))
+    }
+
+    /// Tells of a fact that was folded and of what it made due.
+    fn tell_folded(&mut self, event: Event, records: &mut Vec<Record>) -> Vec<Command> {
+        self.facts += 1;
         let at = event.at;
-        records.push(Record::Fact { seq: self.node.event_count().0, event });
+        records.push(Record::Fact { seq: self.facts, event });
         records
             .extend(self.out.transitions.drain(..).map(|transition| Record::Transition { at, transition }));
         let commands = std::mem::take(&mut self.out.commands);
-        self.log.commands_given(&commands);
         records.extend(commands.iter().map(|command| Record::Command { at, command: command.clone() }));
-        Ok(commands)
+        commands
+    }
+
+    /// Dies while it makes a fact durable. If the fact survived, it is folded, as the next agent will.
+    pub fn fold_torn(&mut self, event: Event, keep: u64, records: &mut Vec<Record>) -> Result<(), LogError> {
+        if self.log.torn(&event, &mut *self.brain, keep)? {
+            self.out.clear();
+            self.brain.apply(&event, &mut self.out);
+            self.tell_folded(event, records);
+        }
+        Ok(())
     }
 
     /// Keeps a request to the API beside the facts.
@@ -99,9 +120,9 @@ impl Agent {
     /// Comes to life, from its log if it lived before.
     pub fn start(&mut self, boot_id: u128) -> Result<(Fact, Option<Recovered>), LogError> {
         let recovered = if self.facts > 0 {
-            let before = self.node.digest();
-            self.node = self.log.recover()?;
-            Some(Recovered { before, after: self.node.digest() })
+            let before = self.brain.digest();
+            self.brain = self.log.recover(&self.new_brain)?;
+            Some(Recovered { before, after: self.brain.digest() })
         } else {
             None
         };
@@ -111,6 +132,6 @@ impl Agent {
 
     /// Ends cleanly: the log is complete.
     pub fn close(&mut self) -> Result<(), LogError> {
-        self.log.close(&mut self.node)
+        self.log.close(&mut *self.brain)
     }
 }

@@ -36,6 +36,15 @@ pub enum Choice {
         /// Which.
         container: ContainerId,
     },
+    /// The agent hears that a sandbox died by itself.
+    SandboxNoticed {
+        /// Whose.
+        pod: PodUid,
+        /// Which attempt.
+        attempt: u32,
+    },
+    /// The agent hears a completion once more, or one of its former life's (its number among all such).
+    Echo(u32),
     /// The agent hears of a probe.
     ProbeReported {
         /// Whose.
@@ -58,8 +67,28 @@ pub enum Choice {
     SourceListed(Source),
     /// The agent hears of the newest version of an object.
     ObjectReported(ObjectRef),
+    /// The agent hears whether a condition that a readiness gate names is met.
+    GateReported {
+        /// Whose.
+        pod: PodUid,
+        /// Its type.
+        condition: String,
+    },
+    /// The agent measures how much something takes up.
+    UsageMeasured {
+        /// Whose.
+        pod: PodUid,
+        /// What, in words.
+        subject: String,
+    },
     /// The agent hears of the node's new facts.
     NodeReported,
+    /// A watch that was cut lists anew.
+    Reconnect,
+    /// The authorizer lets the node read an object.
+    Permitted(ObjectRef),
+    /// The agent's disk has room again.
+    DiskFreed,
     /// The node's own deadline comes.
     Tick,
     /// The agent starts.

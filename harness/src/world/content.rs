@@ -56,6 +56,12 @@ fn object(server: &Server, source: &ObjectSource, manifest: &Value) -> Result<()
         ObjectKind::ConfigMap => ("configmap", "configmap references non-existent config key"),
         ObjectKind::ClusterTrustBundle => ("clustertrustbundle", "clustertrustbundle has no key"),
     };
+    if server.forbidden().contains(reference) {
+        return Err(format!(
+            "{word}s \"{}\" is forbidden: no relationship found between node and this object",
+            reference.name
+        ));
+    }
     let Some(object) = server.referenced(reference) else {
         return if source.optional {
             Ok(())

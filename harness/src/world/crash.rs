@@ -6,7 +6,6 @@ use super::inflight::Phase;
 use super::{World, WorldError, latency};
 use crate::record::Record;
 use nodefold_core::codec;
-use nodefold_core::event::Fact;
 use nodefold_core::ids::Source;
 
 impl World {
@@ -23,7 +22,8 @@ impl World {
         self.records.push(Record::Crashed { at: self.now, host: true });
         self.lose_agent();
         self.inflight.clear();
-        self.pending.clear();
+        self.pending.retain(|choice, _| matches!(choice, Choice::Permitted(_) | Choice::DiskFreed));
+        self.faults.echoes.clear();
         self.runtime.lose_power(self.now);
         self.mounts.lose_power();
         self.boots += 1;
@@ -31,19 +31,29 @@ impl World {
     }
 
     fn lose_agent(&mut self) {
+        self.keep_lingering();
         self.agent.crash();
+        self.faults.crash = None;
         self.server.hang_up();
         self.probes.clear();
         self.pending.retain(|choice, _| match choice {
-            Choice::ProcessEnds { .. } | Choice::GraceOver { .. } => true,
+            Choice::ProcessEnds { .. }
+            | Choice::GraceOver { .. }
+            | Choice::Echo(_)
+            | Choice::Permitted(_)
+            | Choice::DiskFreed => true,
             Choice::Effect(_)
             | Choice::Answer(_)
             | Choice::ExitNoticed { .. }
+            | Choice::SandboxNoticed { .. }
             | Choice::ProbeReported { .. }
             | Choice::Deliver { .. }
             | Choice::SourceListed(_)
             | Choice::ObjectReported(_)
+            | Choice::GateReported { .. }
+            | Choice::UsageMeasured { .. }
             | Choice::NodeReported
+            | Choice::Reconnect
             | Choice::Tick
             | Choice::AgentStarts => false,
         });
@@ -70,13 +80,22 @@ impl World {
             self.broken("D1", what);
         }
         self.tell(started)?;
-        if self.facts != self.agent.node().config().node {
-            self.tell(Fact::NodeChanged(self.facts.clone()))?;
+        if self.facts != self.told {
+            self.tell_node_facts()?;
+        }
+        // A fault may have struck while it heard these.
+        if !self.agent.is_alive() {
+            return Ok(());
         }
         for source in [Source::File, Source::Api] {
             let listed = self.server.list(self.now, source)?;
             self.pending.insert(Choice::SourceListed(source), listed);
         }
+        for (pod, condition) in self.server.list_gates() {
+            let reported = Choice::GateReported { pod, condition };
+            self.pending.insert(reported, self.now.after(latency::API_LIST));
+        }
+        self.measure_all();
         Ok(())
     }
 }

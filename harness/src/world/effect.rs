@@ -3,15 +3,15 @@
 use super::choice::Choice;
 use super::content;
 use super::execute::target_of;
-use super::inflight::{OpKey, Phase};
+use super::inflight::{Fate, OpKey, Phase};
 use super::rules::Operation;
 use super::runtime::{Container, Sandbox, State};
-use super::{World, WorldError};
-use nodefold_api::{Request, Response};
+use super::writes::refused;
+use super::{World, WorldError, latency};
 use nodefold_core::command::{Action, Command};
 use nodefold_core::event::{ErrorClass, Exit, Fact, OpError};
 use nodefold_core::ids::{ContainerId, PodUid, VolumeId};
-use nodefold_core::spec::Volume;
+use nodefold_core::spec::{PodSpec, Volume};
 use std::collections::BTreeMap;
 
 /// What an operation did, or why it did not.
@@ -21,31 +21,34 @@ impl World {
     /// An operation takes effect.
     pub(super) fn effect(&mut self, key: &OpKey) -> Result<(), WorldError> {
         let Some(op) = self.inflight.get(key) else { return Ok(()) };
-        let (command, orphan) = (op.command.clone(), op.orphan);
-        let failure = match Operation::covering(key.kind) {
+        let (command, fate) = (op.command.clone(), op.fate.clone());
+        let by_rule = match Operation::covering(key.kind) {
             Some(operation) => self.take_failure(operation, key.pod, target_of(&command)),
             None => None,
         };
-        let answer = match failure {
-            Some(failure) => {
-                match failure.class {
-                    // Done, but reported as failed.
-                    ErrorClass::Uncertain => drop(self.perform(&command)?),
-                    ErrorClass::Final => self.give_up(&command),
-                    ErrorClass::Transient => {}
+        // A rule's uncertain failure was done; a fault says for itself.
+        let fate = fate.or(by_rule
+            .map(|failure| Fate { error: failure.as_error(), done: failure.class == ErrorClass::Uncertain }));
+        let answer = match fate {
+            Some(Fate { error, done }) => {
+                if done {
+                    drop(self.perform(&command)?);
+                } else if error.class == ErrorClass::Final {
+                    self.give_up(&command);
                 }
-                failed(&command, failure.as_error())
+                failed(&command, error)
             }
             None => match self.perform(&command)? {
                 Ok(fact) => fact,
                 Err(error) => failed(&command, error),
             },
         };
+        let now = self.now;
+        let Some(op) = self.inflight.get_mut(key) else { return Ok(()) };
         match answer {
-            Some(fact) if !orphan => {
-                if let Some(op) = self.inflight.get_mut(key) {
-                    op.phase = Phase::Done { at: self.now, answer: fact };
-                }
+            Some(mut fact) if !op.orphan => {
+                leave_out(&mut fact, op.leaves_out);
+                op.phase = Phase::Done { at: now, answer: fact };
             }
             // Nobody listens, or the answer comes by itself: a stop's is the exit, a release's the watch.
             Some(_) | None => {
@@ -72,9 +75,15 @@ impl World {
 
     /// The agent hears how an operation ended.
     pub(super) fn answer(&mut self, key: &OpKey) -> Result<(), WorldError> {
-        match self.inflight.remove(key).map(|op| op.phase) {
-            Some(Phase::Done { answer, .. }) => self.tell(answer),
-            Some(Phase::Running { .. } | Phase::Held { .. }) | None => Ok(()),
+        let Some(op) = self.inflight.remove(key) else { return Ok(()) };
+        match op.phase {
+            Phase::Done { answer, .. } => {
+                if let Some(later) = op.echo {
+                    self.echo(answer.clone(), later);
+                }
+                self.tell(answer)
+            }
+            Phase::Running { .. } | Phase::Held { .. } => Ok(()),
         }
     }
 
@@ -103,8 +112,14 @@ impl World {
             }
             Action::StopSandbox { attempt } => self.stop_sandbox(pod, *attempt),
             Action::RemoveSandbox { attempt } => self.remove_sandbox(command, *attempt),
-            Action::CreateContainer { container, mounts, sandbox, .. } => {
+            Action::CreateContainer { container, mounts, sandbox, allocated, .. } => {
+                let runs_once = allocated
+                    .init_containers
+                    .iter()
+                    .any(|init| init.name == container.name && !PodSpec::is_sidecar(init));
                 let new = Container {
+                    runs_once,
+                    obeys_after: Some(latency::TERM_OBEYED),
                     sandbox: *sandbox,
                     mounts: mounts.clone(),
                     state: State::Created,
@@ -142,11 +157,10 @@ impl World {
                 let (sandboxes, containers) = self.runtime.list();
                 Ok(Some(Fact::RuntimeObserved { op, complete: true, sandboxes, containers }))
             }
-            Action::PublishStatus { status } => {
-                let status = nodefold_k8s::status_to_json(status, pod);
-                return self.write_status(command, status);
-            }
-            Action::ReleasePod => return self.release_pod(pod),
+            Action::PublishStatus { .. }
+            | Action::ReleasePod
+            | Action::CreateMirror { .. }
+            | Action::DeleteMirror { .. } => return self.write_to_api(command),
             Action::StartProbe { .. } | Action::StopProbe { .. } | Action::RecordEvent(_) => Ok(None),
         })
     }
@@ -184,14 +198,8 @@ impl World {
     }
 
     fn stop_sandbox(&mut self, pod: PodUid, attempt: u32) -> Done {
-        let inside: Vec<ContainerId> = self
-            .runtime
-            .of_pod(pod)
-            .filter(|(_, c)| c.sandbox == attempt && !matches!(c.state, State::Exited(_)))
-            .map(|(id, _)| id.clone())
-            .collect();
-        for id in &inside {
-            self.kill(pod, id);
+        for id in self.living_in(pod, attempt) {
+            self.kill(pod, &id);
         }
         if let Some(sandbox) = self.runtime.sandboxes.get_mut(&(pod, attempt)) {
             sandbox.ready = false;
@@ -244,7 +252,12 @@ impl World {
         let now = self.now;
         match self.runtime.containers.get_mut(&(pod, id.clone())) {
             Some(container) => match &container.state {
-                State::Created => container.state = State::Running { started_at: now },
+                State::Created => {
+                    container.state = State::Running { started_at: now };
+                    if container.runs_once && self.faults.healed {
+                        self.finishes(pod, id);
+                    }
+                }
                 // A start whose answer was lost, asked again.
                 State::Running { .. } => {}
                 State::Exited(_) => return Err(refused(format!("container {id} has already ended"))),
@@ -293,56 +306,36 @@ impl World {
         self.runtime.containers.get(&(pod, id.clone())).map(|c| &c.state)
     }
 
-    /// The node writes a status to the API. A static pod has no object there; its mirror pod would take anything.
-    fn write_status(&mut self, command: &Command, status: serde_json::Value) -> Result<Done, WorldError> {
-        let (op, pod) = (command.op, command.pod);
-        if self.server.is_static(pod) {
-            return Ok(Ok(Some(Fact::StatusWritten { op, pod })));
+    fn write_to_api(&mut self, command: &Command) -> Result<Done, WorldError> {
+        match self.server.asked_by(command) {
+            None => Ok(Ok(None)),
+            Some(Err(error)) => Ok(Err(error)),
+            Some(Ok((what, request))) => {
+                let user = format!("system:node:{}", self.node_name);
+                let response = self.request(&user, what, request)?;
+                Ok(self.server.answer_to(command, &response))
+            }
         }
-        let Some(name) = self.server.name(pod).cloned() else {
-            return Ok(Err(refused(format!("pods \"{pod}\" not found"))));
-        };
-        let request = Request::Status {
-            namespace: name.namespace.as_str().into(),
-            name: name.name.as_str().into(),
-            uid: pod,
-            status,
-        };
-        let what = format!("status of {name}");
-        Ok(match self.request_as_node(what, request)? {
-            Response::Ok { .. } => Ok(Some(Fact::StatusWritten { op, pod })),
-            Response::Rejected(status) => Err(refused(status.message)),
-        })
-    }
-
-    /// The node deletes a pod's object for good. The watch brings the answer, unless it is a refusal.
-    fn release_pod(&mut self, pod: PodUid) -> Result<Done, WorldError> {
-        if self.server.is_static(pod) {
-            return Ok(Ok(None));
-        }
-        let what = match self.server.name(pod) {
-            Some(name) => format!("final delete of {name}"),
-            None => format!("final delete of {pod}"),
-        };
-        Ok(match self.request_as_node(what, Request::Release { uid: pod })? {
-            Response::Ok { .. } => Ok(None),
-            Response::Rejected(status) => Err(refused(status.message)),
-        })
-    }
-
-    fn request_as_node(&mut self, what: String, request: Request) -> Result<Response, WorldError> {
-        let user = format!("system:node:{}", self.agent.node().config().node_name);
-        self.request(&user, what, request)
     }
 }
 
-/// It did not happen, and that is an answer.
-fn refused(message: String) -> OpError {
-    OpError { class: ErrorClass::Final, reason: None, message: message.into() }
+/// A list that the runtime does not vouch for lacks some of its entries: those whose bit, by their place, is set.
+fn leave_out(fact: &mut Fact, bits: Option<u64>) {
+    let Some(bits) = bits else { return };
+    if let Fact::RuntimeObserved { complete, sandboxes, containers, .. } = fact {
+        *complete = false;
+        let mut place = 0;
+        let mut stays = || {
+            place += 1;
+            bits >> (place % 64) & 1 == 0
+        };
+        sandboxes.retain(|_| stays());
+        containers.retain(|_| stays());
+    }
 }
 
 /// The fact that says that a command failed; `None` for those that can't.
-fn failed(command: &Command, error: OpError) -> Option<Fact> {
+pub fn failed(command: &Command, error: OpError) -> Option<Fact> {
     let (op, pod) = (command.op, command.pod);
     Some(match &command.action {
         Action::MountVolume { volume, .. } => {
@@ -383,6 +376,13 @@ fn failed(command: &Command, error: OpError) -> Option<Fact> {
         Action::ObserveMounts | Action::ObserveRuntime => Fact::ObserveFailed { op, error },
         Action::PublishStatus { .. } => Fact::StatusWriteFailed { op, pod, error },
         Action::ReleasePod => Fact::ReleaseFailed { op, pod, error },
+        Action::CreateMirror { pod: shown } => {
+            let (namespace, name) = (shown.namespace.clone(), shown.name.clone());
+            Fact::MirrorFailed { op, pod, namespace, name, error }
+        }
+        Action::DeleteMirror { namespace, name } => {
+            Fact::MirrorFailed { op, pod, namespace: namespace.clone(), name: name.clone(), error }
+        }
         Action::StartProbe { .. } | Action::StopProbe { .. } | Action::RecordEvent(_) => return None,
     })
 }

@@ -27,8 +27,7 @@ impl World {
             key.repeat += 1;
         }
         let takes = self.duration(&key, &command);
-        let phase = Phase::Running { due: self.now.after(takes) };
-        self.inflight.insert(key.clone(), InFlight { command, phase, orphan: false });
+        self.inflight.insert(key.clone(), InFlight::begins(command, self.now.after(takes)));
         self.hold_if_ruled(&key);
     }
 
@@ -59,7 +58,9 @@ impl World {
             | Action::ObserveRuntime
             | Action::PublishStatus { .. }
             | Action::RecordEvent(_)
-            | Action::ReleasePod => latency::of(key),
+            | Action::ReleasePod
+            | Action::CreateMirror { .. }
+            | Action::DeleteMirror { .. } => latency::of(key),
         }
     }
 
@@ -90,7 +91,7 @@ impl World {
             return;
         }
         let (at, now) = (self.now, self.now);
-        let name = self.describe(&super::Choice::Effect(key.clone()));
+        let name = self.label_of_operation(key);
         if let Some(op) = self.inflight.get_mut(key) {
             match op.phase {
                 Phase::Running { due } => {

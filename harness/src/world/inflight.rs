@@ -3,9 +3,9 @@
 //! is the classic "done, acknowledgement lost".
 
 use nodefold_core::command::{Action, Command};
-use nodefold_core::event::{Fact, Hook};
+use nodefold_core::event::{Fact, Hook, OpError};
 use nodefold_core::ids::PodUid;
-use nodefold_core::time::Time;
+use nodefold_core::time::{Nanos, Time};
 use serde::{Deserialize, Serialize};
 
 /// What an operation does.
@@ -52,6 +52,10 @@ pub enum OpKind {
     Status,
     /// Deletes the pod's object for good.
     Release,
+    /// Makes a mirror pod.
+    CreateMirror,
+    /// Deletes one.
+    DeleteMirror,
 }
 
 impl OpKind {
@@ -78,6 +82,8 @@ impl OpKind {
             OpKind::ObserveRuntime => "observe-runtime",
             OpKind::Status => "status",
             OpKind::Release => "release",
+            OpKind::CreateMirror => "create-mirror",
+            OpKind::DeleteMirror => "delete-mirror",
         }
     }
 
@@ -103,7 +109,9 @@ impl OpKind {
             | OpKind::ObserveMounts
             | OpKind::ObserveRuntime
             | OpKind::Status
-            | OpKind::Release => false,
+            | OpKind::Release
+            | OpKind::CreateMirror
+            | OpKind::DeleteMirror => false,
         }
     }
 
@@ -130,6 +138,8 @@ impl OpKind {
             Action::ObserveRuntime => Some(OpKind::ObserveRuntime),
             Action::PublishStatus { .. } => Some(OpKind::Status),
             Action::ReleasePod => Some(OpKind::Release),
+            Action::CreateMirror { .. } => Some(OpKind::CreateMirror),
+            Action::DeleteMirror { .. } => Some(OpKind::DeleteMirror),
             Action::StartProbe { .. } | Action::StopProbe { .. } | Action::RecordEvent(_) => None,
         }
     }
@@ -176,7 +186,9 @@ impl OpKey {
                 | Action::ObserveRuntime
                 | Action::PublishStatus { .. }
                 | Action::RecordEvent(_)
-                | Action::ReleasePod => String::new(),
+                | Action::ReleasePod
+                | Action::CreateMirror { .. }
+                | Action::DeleteMirror { .. } => String::new(),
             },
         };
         OpKey { kind, pod: command.pod, subject, repeat: 0 }
@@ -199,11 +211,11 @@ pub enum Phase {
     /// It hangs. When let go, it takes this much longer.
     Held {
         /// How long it still has to run.
-        remaining: nodefold_core::time::Nanos,
+        remaining: Nanos,
     },
     /// It took effect; the agent has not heard yet.
     Done {
-        /// When it took effect.
+        /// When the agent hears: at once, unless a fault delays it.
         at: Time,
         /// What the agent will hear.
         answer: Fact,
@@ -219,4 +231,36 @@ pub struct InFlight {
     pub phase: Phase,
     /// The agent that asked is gone: nobody hears the answer.
     pub orphan: bool,
+    /// How it goes wrong, where a fault said so.
+    pub fate: Option<Fate>,
+    /// Its answer comes once more, this long after the first.
+    pub echo: Option<Nanos>,
+    /// Its answer outlives the agent that asked.
+    pub lingers: bool,
+    /// Which entries of a list are left out of it: the bits of this number, again and again.
+    pub leaves_out: Option<u64>,
+}
+
+/// How an operation goes wrong.
+#[derive(Clone, Debug)]
+pub struct Fate {
+    /// What the agent is told.
+    pub error: OpError,
+    /// It was done all the same.
+    pub done: bool,
+}
+
+impl InFlight {
+    /// An operation that begins, and goes well.
+    pub fn begins(command: Command, due: Time) -> InFlight {
+        InFlight {
+            command,
+            phase: Phase::Running { due },
+            orphan: false,
+            fate: None,
+            echo: None,
+            lingers: false,
+            leaves_out: None,
+        }
+    }
 }

@@ -19,6 +19,8 @@ pub const OBJECT_GET: Nanos = Nanos::millis(6);
 pub const EXIT_NOTICE: Nanos = Nanos::millis(2);
 /// From TERM to the end of a process that obeys it.
 pub const TERM_OBEYED: Nanos = Nanos::millis(30);
+/// From the start of a process that has something to finish to its end, once faults have stopped.
+pub const RUN_ONCE: Nanos = Nanos::secs(1);
 /// From an agent's crash to its next start (the service manager's delay and the program's own).
 pub const AGENT_RESTART: Nanos = Nanos::millis(2_500);
 /// From a host's crash to the agent's start.
@@ -35,6 +37,8 @@ pub const NODE_CHANGE: Nanos = Nanos::millis(4);
 pub const PROBE: Nanos = Nanos::millis(12);
 /// From a flip of what a probe finds to the report: its threshold counts as reached.
 pub const PROBE_FLIP: Nanos = Nanos::millis(1);
+/// From a change of what something takes up to the agent's next measurement: a kubelet's, of local storage.
+pub const USAGE_MEASURED: Nanos = Nanos::secs(10);
 /// From a lost watch to the list that makes up for it.
 pub const RELIST: Nanos = Nanos::secs(1);
 
@@ -59,7 +63,7 @@ const fn base(kind: OpKind) -> Nanos {
         OpKind::ObserveMounts => Nanos::millis(11),
         OpKind::ObserveRuntime => Nanos::millis(8),
         OpKind::Status => Nanos::millis(4),
-        OpKind::Release => Nanos::millis(6),
+        OpKind::Release | OpKind::CreateMirror | OpKind::DeleteMirror => Nanos::millis(6),
     }
 }
 

@@ -42,9 +42,19 @@ impl MountTable {
         self.mounts.get(&(pod, volume.name.clone())).is_some_and(|m| m.volume == *volume)
     }
 
+    /// The life of a volume name that is on the host.
+    pub fn life(&self, pod: PodUid, name: &str) -> Option<&VolumeId> {
+        self.mounts.get(&(pod, name.into())).map(|m| &m.volume)
+    }
+
     /// The names of a pod's volumes on the host.
     pub fn names(&self, pod: PodUid) -> Vec<Name> {
         self.mounts.keys().filter(|(owner, _)| *owner == pod).map(|(_, name)| name.clone()).collect()
+    }
+
+    /// Pods of which a volume is on the host, again for each.
+    pub fn pods(&self) -> impl Iterator<Item = PodUid> {
+        self.mounts.keys().map(|(pod, _)| *pod)
     }
 
     /// The whole table, as `MountsObserved` carries it.

@@ -18,11 +18,11 @@ impl World {
     /// A process gets TERM: it ends well shortly after, or is killed when the grace is over.
     pub(super) fn terminate(&mut self, pod: PodUid, id: &ContainerId, grace: Nanos) {
         let Some(container) = self.runtime.containers.get_mut(&(pod, id.clone())) else { return };
-        if container.ending.is_none() {
-            container.ending = Some(Ending::Code(0));
+        if let Some(after) = container.obeys_after {
+            container.ending.get_or_insert(Ending::Code(0));
+            let ends = Choice::ProcessEnds { pod, container: id.clone() };
+            self.pending.entry(ends).or_insert(self.now.after(after));
         }
-        let ends = Choice::ProcessEnds { pod, container: id.clone() };
-        self.pending.entry(ends).or_insert(self.now.after(latency::TERM_OBEYED));
         let over = Choice::GraceOver { pod, container: id.clone() };
         let deadline = self.now.after(grace);
         let earlier = self.pending.get(&over).is_none_or(|due| *due > deadline);

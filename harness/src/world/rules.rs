@@ -108,7 +108,8 @@ impl Operation {
             OpKind::Stop | OpKind::Kill | OpKind::StopSandbox => Some(Operation::Stop),
             OpKind::Remove | OpKind::RemoveSandbox => Some(Operation::Remove),
             OpKind::Resize | OpKind::ResizePod => Some(Operation::Resize),
-            OpKind::Status => Some(Operation::Status),
+            // All that the node writes about a pod at the API, but for the last word.
+            OpKind::Status | OpKind::CreateMirror | OpKind::DeleteMirror => Some(Operation::Status),
             OpKind::PostStart
             | OpKind::PreStop
             | OpKind::ObserveMounts

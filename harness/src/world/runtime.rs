@@ -4,7 +4,7 @@
 use nodefold_core::command::MountedVolume;
 use nodefold_core::event::{Exit, ProbeKind, SeenContainer, SeenSandbox, SeenState};
 use nodefold_core::ids::{ContainerId, Name, PodUid, VolumeId};
-use nodefold_core::time::Time;
+use nodefold_core::time::{Nanos, Time};
 use std::collections::BTreeMap;
 
 /// A sandbox.
@@ -43,6 +43,10 @@ pub struct Container {
     pub ending: Option<Ending>,
     /// What its probes find, where a scenario said so. Others pass.
     pub probes: BTreeMap<ProbeKind, bool>,
+    /// How long after TERM its process ends by itself; `None`: it ignores TERM.
+    pub obeys_after: Option<Nanos>,
+    /// Its process has something to finish: it is an init container, and no sidecar.
+    pub runs_once: bool,
 }
 
 /// How a process ends.

@@ -6,7 +6,7 @@ use crate::scenario::PodRef;
 use nodefold_api::{Api, ApiConfig, ApiEvent, Change, ChangeType, Response};
 use nodefold_core::codec;
 use nodefold_core::config::FeatureGates;
-use nodefold_core::event::{Fact, ObjectVersion};
+use nodefold_core::event::{Fact, Mirror, ObjectVersion};
 use nodefold_core::ids::{Name, ObjectKind, ObjectRef, PodUid, Source};
 use nodefold_core::spec::Pod;
 use nodefold_core::time::{Nanos, Time};
@@ -17,12 +17,24 @@ use std::sync::Arc;
 /// Keys the digests of secrets' content, so that a journal never holds what a guess could be checked against.
 const CONTENT_KEY: [u8; 32] = *b"nodefold simulated world, a key.";
 
+/// What a watch tells of one object.
+#[derive(Clone, Debug)]
+enum News {
+    /// A pod's new version.
+    Pod(Arc<Pod>),
+    /// A pod is gone.
+    Removed,
+    /// A static pod's mirror, as it is.
+    Mirror(Mirror),
+    /// A mirror is gone.
+    MirrorGone,
+}
+
 /// A pod's change on its way to the agent.
 #[derive(Clone, Debug)]
 struct OnTheWay {
     due: Time,
-    /// Its new version, or `None`: removed.
-    pod: Option<Arc<Pod>>,
+    what: News,
     /// Part of a source's first list in this life of the agent.
     listed: bool,
 }
@@ -32,22 +44,32 @@ struct OnTheWay {
 pub struct Undeliverable(pub String);
 
 /// The API server and what is between it and the agent.
+#[derive(Clone)]
 pub struct Server {
     api: Api,
     node_name: Name,
     watched_up_to: u64,
-    uids_given: u64,
+    /// How often each name was given a UID.
+    uids_given: BTreeMap<(String, String, String), u64>,
     names: BTreeMap<PodUid, PodRef>,
     newest: BTreeMap<PodRef, PodUid>,
+    /// All pods that ever had a name, oldest first.
+    lives: BTreeMap<PodRef, Vec<PodUid>>,
     newly_named: Vec<PodUid>,
     files: BTreeMap<PodRef, Arc<Pod>>,
     /// What was last put on its way for each pod, so that a change of status alone tells the agent nothing.
     sent: BTreeMap<PodUid, Arc<Pod>>,
+    /// Likewise for each mirror pod.
+    sent_mirrors: BTreeMap<PodUid, Mirror>,
+    /// Conditions that readiness gates name, as the agent was told of them last. What it was not told of is not met.
+    gates_told: BTreeMap<(PodUid, Name), bool>,
     queues: BTreeMap<(Source, PodUid), VecDeque<OnTheWay>>,
     /// Objects that pods known to the agent refer to.
     referenced_by: BTreeMap<PodUid, BTreeSet<ObjectRef>>,
-    /// Every pod that ever came from a file.
-    static_pods: BTreeSet<PodUid>,
+    /// The watch of the API is cut.
+    cut: bool,
+    /// Objects that the authorizer does not let the node read.
+    forbidden: BTreeSet<ObjectRef>,
 }
 
 /// What a batch of changes in the store means for the watches.
@@ -55,6 +77,8 @@ pub struct Server {
 pub struct Stirred {
     /// Objects that the agent watches and that changed.
     pub objects: Vec<ObjectRef>,
+    /// Conditions that readiness gates name, and that changed.
+    pub gates: Vec<(PodUid, String)>,
     /// A pod that can't be delivered.
     pub undeliverable: Option<Undeliverable>,
 }
@@ -62,19 +86,32 @@ pub struct Stirred {
 impl Server {
     /// An empty store.
     pub fn new(node_name: Name, gates: FeatureGates) -> Server {
+        // The watches ask after every request.
+        let changes_kept = 64;
         Server {
-            api: Api::new(ApiConfig { gates, node_name: node_name.clone(), ..ApiConfig::default() }),
+            api: Api::new(ApiConfig {
+                gates,
+                node_name: node_name.clone(),
+                changes_kept,
+                // Nothing is behind a webhook here.
+                absent_webhooks_allow: true,
+                ..ApiConfig::default()
+            }),
             node_name,
             watched_up_to: 0,
-            uids_given: 0,
+            uids_given: BTreeMap::new(),
             names: BTreeMap::new(),
             newest: BTreeMap::new(),
+            lives: BTreeMap::new(),
             newly_named: Vec::new(),
             files: BTreeMap::new(),
             sent: BTreeMap::new(),
+            sent_mirrors: BTreeMap::new(),
+            gates_told: BTreeMap::new(),
             queues: BTreeMap::new(),
             referenced_by: BTreeMap::new(),
-            static_pods: BTreeSet::new(),
+            cut: false,
+            forbidden: BTreeSet::new(),
         }
     }
 
@@ -85,19 +122,33 @@ impl Server {
         (response, stirred)
     }
 
-    /// A UID for a new object: the same in every run.
+    /// The node's name.
+    pub fn node_name(&self) -> &str {
+        &self.node_name
+    }
+
+    /// A UID for a new object: the same in every run, whatever else was created before.
     pub fn next_uid(&mut self, kind: &str, namespace: &str, name: &str) -> PodUid {
-        self.uids_given += 1;
-        let seed = (self.uids_given, kind.to_owned(), namespace.to_owned(), name.to_owned());
+        let of = (kind.to_owned(), namespace.to_owned(), name.to_owned());
+        let given = self.uids_given.entry(of).or_insert(0);
+        *given += 1;
+        let seed = (*given, kind.to_owned(), namespace.to_owned(), name.to_owned());
         let bits = codec::hash(&seed).0;
         // The version and variant bits of a random UUID, as an API server's are.
         PodUid(bits & !(0xf << 76) & !(0x3 << 62) | 0x4 << 76 | 0x2 << 62)
     }
 
-    /// What the scheduler does, and what a client that re-applies its manifest relies on: the pod is bound to the node.
+    /// What the scheduler and the ServiceAccount admission plugin do, and what a client that re-applies its manifest
+    /// relies on: the pod is bound to the node and runs under the namespace's default account (api-side S28).
     pub fn bind(&self, object: &mut Value) {
-        if object["kind"] == "Pod" && object["spec"].is_object() && object["spec"]["nodeName"].is_null() {
+        if object["kind"] != "Pod" || !object["spec"].is_object() {
+            return;
+        }
+        if object["spec"]["nodeName"].is_null() {
             object["spec"]["nodeName"] = json!(&*self.node_name);
+        }
+        if object["spec"]["serviceAccountName"].is_null() && object["spec"]["serviceAccount"].is_null() {
+            object["spec"]["serviceAccountName"] = json!("default");
         }
     }
 
@@ -115,8 +166,20 @@ impl Server {
             let deleted = change.change == ChangeType::Deleted;
             match &*change.kind {
                 "Pod" if object["spec"]["nodeName"] == *self.node_name => {
+                    if let Some(mirror) = nodefold_k8s::mirror_from_json(object) {
+                        self.mirror_changed(at, pod_ref(object), mirror, deleted, agent_listens);
+                        continue;
+                    }
                     match nodefold_k8s::pod_from_json(object, Source::Api) {
-                        Ok(pod) => self.pod_changed(at, Arc::new(pod), Source::Api, deleted, agent_listens),
+                        Ok(pod) => {
+                            let uid = pod.uid;
+                            self.pod_changed(at, Arc::new(pod), Source::Api, deleted, agent_listens);
+                            if deleted {
+                                self.gates_told.retain(|(of, _), _| *of != uid);
+                            } else if agent_listens {
+                                stirred.gates.extend(self.gate_news(uid, object));
+                            }
+                        }
                         Err(problems) => {
                             let texts: Vec<String> = problems.iter().map(ToString::to_string).collect();
                             stirred.undeliverable = Some(Undeliverable(texts.join("; ")));
@@ -141,18 +204,21 @@ impl Server {
         let name = PodRef { namespace: pod.namespace.to_string(), name: pod.name.to_string() };
         if self.names.insert(uid, name.clone()).is_none() {
             self.newly_named.push(uid);
+            self.lives.entry(name.clone()).or_default().push(uid);
         }
         if !removed {
             self.newest.insert(name, uid);
         }
-        if !agent_listens || (!removed && self.sent.get(&uid) == Some(&pod)) {
+        let hears = agent_listens && !(self.cut && source == Source::Api);
+        if !hears || (!removed && self.sent.get(&uid) == Some(&pod)) {
             return;
         }
         let delay = match source {
             Source::Api => latency::WATCH,
             Source::File => latency::FILE_WATCH,
         };
-        let change = OnTheWay { due: at.after(delay), pod: (!removed).then(|| pod.clone()), listed: false };
+        let what = if removed { News::Removed } else { News::Pod(pod.clone()) };
+        let change = OnTheWay { due: at.after(delay), what, listed: false };
         if removed {
             self.sent.remove(&uid);
         } else {
@@ -161,11 +227,30 @@ impl Server {
         self.queues.entry((source, uid)).or_default().push_back(change);
     }
 
+    /// A mirror pod shares its static pod's name, but is an object of its own.
+    fn mirror_changed(&mut self, at: Time, name: PodRef, mirror: Mirror, removed: bool, agent_listens: bool) {
+        let uid = mirror.uid;
+        if self.names.insert(uid, name).is_none() {
+            self.newly_named.push(uid);
+        }
+        if !agent_listens || self.cut || (!removed && self.sent_mirrors.get(&uid) == Some(&mirror)) {
+            return;
+        }
+        let what = if removed {
+            self.sent_mirrors.remove(&uid);
+            News::MirrorGone
+        } else {
+            self.sent_mirrors.insert(uid, mirror.clone());
+            News::Mirror(mirror)
+        };
+        let change = OnTheWay { due: at.after(latency::WATCH), what, listed: false };
+        self.queues.entry((Source::Api, uid)).or_default().push_back(change);
+    }
+
     /// A manifest file appears or changes. An edited static pod is another pod: the former goes first.
     pub fn write_file(&mut self, at: Time, pod: Pod, agent_listens: bool) {
         let name = PodRef { namespace: pod.namespace.to_string(), name: pod.name.to_string() };
         let pod = Arc::new(pod);
-        self.static_pods.insert(pod.uid);
         if let Some(former) = self.files.insert(name, pod.clone())
             && former.uid != pod.uid
         {
@@ -194,7 +279,101 @@ impl Server {
     pub fn hang_up(&mut self) {
         self.queues.clear();
         self.sent.clear();
+        self.sent_mirrors.clear();
+        self.gates_told.clear();
         self.referenced_by.clear();
+        self.cut = false;
+    }
+
+    /// The API's watch breaks: what was on its way is lost, and nothing comes until it lists anew. False: it had broken.
+    pub fn cut(&mut self) -> bool {
+        self.queues.retain(|(source, _), queue| *source == Source::File || queue.iter().any(|c| c.listed));
+        !std::mem::replace(&mut self.cut, true)
+    }
+
+    /// The watch is back: a list shows what changed meanwhile, each object's newest version only. What was lost on its way
+    /// counts as sent, so everything comes again.
+    pub fn reconnect(&mut self, at: Time) -> Result<(), Undeliverable> {
+        self.cut = false;
+        let due = at.after(latency::API_LIST);
+        let pods = self.listed_pods()?;
+        let mirrors = self.listed_mirrors();
+        let files: BTreeSet<PodUid> = self.files.values().map(|pod| pod.uid).collect();
+        let is_gone = |uid: &&PodUid| !files.contains(uid) && !pods.iter().any(|pod| pod.uid == **uid);
+        let mut news: Vec<(PodUid, News)> =
+            self.sent.keys().filter(is_gone).map(|uid| (*uid, News::Removed)).collect();
+        let is_gone = |uid: &&PodUid| !mirrors.iter().any(|mirror| mirror.uid == **uid);
+        news.extend(self.sent_mirrors.keys().filter(is_gone).map(|uid| (*uid, News::MirrorGone)));
+        news.extend(pods.into_iter().map(|pod| (pod.uid, News::Pod(pod))));
+        news.extend(mirrors.into_iter().map(|mirror| (mirror.uid, News::Mirror(mirror))));
+        for (uid, what) in news {
+            match &what {
+                News::Pod(pod) => drop(self.sent.insert(uid, pod.clone())),
+                News::Removed => drop(self.sent.remove(&uid)),
+                News::Mirror(mirror) => drop(self.sent_mirrors.insert(uid, mirror.clone())),
+                News::MirrorGone => drop(self.sent_mirrors.remove(&uid)),
+            }
+            let change = OnTheWay { due, what, listed: false };
+            self.queues.entry((Source::Api, uid)).or_default().push_back(change);
+        }
+        Ok(())
+    }
+
+    /// Changes of a pod that are on their way come this much later. False: there are none.
+    pub fn delay(&mut self, source: Source, uid: PodUid, by: Nanos) -> bool {
+        match self.queues.get_mut(&(source, uid)) {
+            Some(queue) => {
+                for change in queue {
+                    change.due = change.due.after(by);
+                }
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// The authorizer lags behind: the node may not read this object yet.
+    pub fn forbid(&mut self, object: ObjectRef) {
+        self.forbidden.insert(object);
+    }
+
+    /// It may. False: it might all the time.
+    pub fn permit(&mut self, object: &ObjectRef) -> bool {
+        self.forbidden.remove(object)
+    }
+
+    /// What it may not read.
+    pub fn forbidden(&self) -> &BTreeSet<ObjectRef> {
+        &self.forbidden
+    }
+
+    /// A pod among all that had its name: `default/web`, and `default/web~2` for the second of that name.
+    pub fn label(&self, uid: PodUid) -> String {
+        let Some(name) = self.names.get(&uid) else { return uid.to_string() };
+        match self.lives.get(name).and_then(|lives| lives.iter().position(|life| *life == uid)) {
+            Some(0) | None => name.to_string(),
+            Some(earlier) => format!("{name}~{}", earlier + 1),
+        }
+    }
+
+    /// Objects that the agent watches.
+    pub fn watched(&self) -> impl Iterator<Item = &ObjectRef> {
+        self.referenced_by.values().flatten()
+    }
+
+    /// The stored pods.
+    pub fn pods(&self) -> impl Iterator<Item = &Value> {
+        self.api.list("Pod").map(|pod| &**pod)
+    }
+
+    /// A stored object.
+    pub fn object(&self, kind: &str, namespace: &str, name: &str) -> Option<&Value> {
+        self.api.get(kind, namespace, name).map(|object| &**object)
+    }
+
+    /// The manifest files' pods.
+    pub fn files(&self) -> impl Iterator<Item = (&PodRef, &Arc<Pod>)> {
+        self.files.iter()
     }
 
     /// A new agent lists a source: everything there is comes anew, then the end of the list.
@@ -206,13 +385,25 @@ impl Server {
         let due = at.after(delay);
         for pod in pods {
             self.sent.insert(pod.uid, pod.clone());
-            self.queues.entry((source, pod.uid)).or_default().push_back(OnTheWay {
-                due,
-                pod: Some(pod),
-                listed: true,
-            });
+            let change = OnTheWay { due, what: News::Pod(pod.clone()), listed: true };
+            self.queues.entry((source, pod.uid)).or_default().push_back(change);
+        }
+        if source == Source::Api {
+            for mirror in self.listed_mirrors() {
+                self.sent_mirrors.insert(mirror.uid, mirror.clone());
+                let queue = self.queues.entry((source, mirror.uid)).or_default();
+                queue.push_back(OnTheWay { due, what: News::Mirror(mirror), listed: true });
+            }
         }
         Ok(due)
+    }
+
+    fn listed_mirrors(&self) -> Vec<Mirror> {
+        let stored = |(uid, name): (&PodUid, &PodRef)| {
+            let object = self.api.get("Pod", &name.namespace, &name.name)?;
+            nodefold_k8s::mirror_from_json(object).filter(|mirror| mirror.uid == *uid)
+        };
+        self.names.iter().filter_map(stored).collect()
     }
 
     fn listed_pods(&self) -> Result<Vec<Arc<Pod>>, Undeliverable> {
@@ -222,12 +413,47 @@ impl Server {
                 continue;
             }
             let Some(object) = self.api.get("Pod", &name.namespace, &name.name) else { continue };
+            if nodefold_k8s::mirror_from_json(object).is_some() {
+                continue;
+            }
             let pod = nodefold_k8s::pod_from_json(object, Source::Api).map_err(|problems| {
                 Undeliverable(problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
             })?;
             pods.push(Arc::new(pod));
         }
         Ok(pods)
+    }
+
+    fn gate_news(&self, uid: PodUid, object: &Value) -> Vec<(PodUid, String)> {
+        let is_news = |(condition, met): &(Name, bool)| {
+            self.gates_told.get(&(uid, condition.clone())).copied().unwrap_or(false) != *met
+        };
+        let gates = nodefold_k8s::readiness_gates(object).into_iter().filter(is_news);
+        gates.map(|(condition, _)| (uid, condition.to_string())).collect()
+    }
+
+    /// A new agent is told of every condition that a readiness gate names.
+    pub fn list_gates(&self) -> Vec<(PodUid, String)> {
+        let of = |object: &Arc<Value>| {
+            let uid = nodefold_k8s::pod_uid(object["metadata"]["uid"].as_str().unwrap_or_default());
+            let ours = object["spec"]["nodeName"] == *self.node_name;
+            let gates = nodefold_k8s::readiness_gates(object).into_iter().filter(|_| ours);
+            gates.map(|(condition, _)| (uid, condition.to_string())).collect::<Vec<_>>()
+        };
+        self.api.list("Pod").flat_map(of).collect()
+    }
+
+    /// Whether that condition is met now, for the agent, which knows it from here on. `None`: the pod is gone.
+    pub fn tell_gate(&mut self, uid: PodUid, condition: &Name) -> Option<bool> {
+        let gates = nodefold_k8s::readiness_gates(self.api.pod_by_uid(uid)?);
+        let met = gates.into_iter().find(|(kind, _)| kind == condition)?.1;
+        self.gates_told.insert((uid, condition.clone()), met);
+        Some(met)
+    }
+
+    /// Some change of the pod is on its way.
+    pub fn is_on_the_way(&self, uid: PodUid) -> bool {
+        self.queues.contains_key(&(Source::Api, uid))
     }
 
     /// Pods with changes on their way: from where, which pod, how many, when the first and the last are due.
@@ -253,9 +479,24 @@ impl Server {
         if queue.is_empty() {
             self.queues.remove(&(source, uid));
         }
-        let Some(pod) = taken?.pod else {
-            self.referenced_by.remove(&uid);
-            return Some((Fact::PodRemoved { pod: uid }, Vec::new()));
+        let full_name = |server: &Server| {
+            let name = server.names.get(&uid)?;
+            Some((Name::from(name.namespace.as_str()), Name::from(name.name.as_str())))
+        };
+        let pod = match taken?.what {
+            News::Pod(pod) => pod,
+            News::Removed => {
+                self.referenced_by.remove(&uid);
+                return Some((Fact::PodRemoved { pod: uid }, Vec::new()));
+            }
+            News::Mirror(mirror) => {
+                let (namespace, name) = full_name(self)?;
+                return Some((Fact::MirrorSeen { namespace, name, mirror }, Vec::new()));
+            }
+            News::MirrorGone => {
+                let (namespace, name) = full_name(self)?;
+                return Some((Fact::MirrorGone { namespace, name, mirror: uid }, Vec::new()));
+            }
         };
         let mut new = Vec::new();
         for object in pod.spec.volumes.iter().flat_map(|volume| volume.source.objects()) {
@@ -288,7 +529,7 @@ impl Server {
 
     /// What the agent hears of an object now.
     pub fn object_fact(&self, object: &ObjectRef) -> Fact {
-        match self.referenced(object) {
+        match self.referenced(object).filter(|_| !self.forbidden.contains(object)) {
             Some(value) => {
                 let version: ObjectVersion = nodefold_k8s::object_version(value, &CONTENT_KEY);
                 Fact::ObjectSeen { object: object.clone(), version }
@@ -332,13 +573,14 @@ impl Server {
         std::mem::take(&mut self.newly_named)
     }
 
-    /// The pod is a static one.
-    pub fn is_static(&self, uid: PodUid) -> bool {
-        self.static_pods.contains(&uid)
-    }
-
     /// The store's own digest.
     pub fn digest(&self) -> nodefold_core::Digest {
         self.api.digest()
     }
+}
+
+/// The name that an object has.
+fn pod_ref(object: &Value) -> PodRef {
+    let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
+    PodRef { namespace: text("namespace"), name: text("name") }
 }

@@ -4,6 +4,7 @@
 
 use super::runtime::State;
 use super::*;
+use crate::brain::production;
 use crate::log::InMemory;
 use nodefold_core::Config;
 use nodefold_core::command::{Action, Cause, Command, MountedVolume, Rule};
@@ -38,7 +39,7 @@ impl Stage {
     fn new() -> Stage {
         let config = Config::default();
         let spec = NodeSpec::default();
-        let mut world = World::new(Node::new(config.clone()), &spec, Box::new(InMemory::new(config)));
+        let mut world = World::new(&config, production(config.clone()), &spec, Box::<InMemory>::default());
         world.run_until(BEGINNING.after(Nanos::secs(1)), &mut Earliest).unwrap();
         // Kept from the agent, so that only this test gives commands.
         world.hold(scope(Operation::Watch, ""));
@@ -443,4 +444,19 @@ fn a_status_write_alone_tells_the_agent_nothing() {
     assert!(stage.world.request("system:node:node", "status".into(), request).unwrap().is_ok());
     stage.pass(Nanos::millis(20));
     assert!(!stage.facts().iter().any(|f| matches!(f, Fact::PodApplied(_))));
+}
+
+#[test]
+fn a_fork_goes_on_apart_and_ends_as_its_origin_would() {
+    let mut stage = Stage::new();
+    stage.world.release(&scope(Operation::Watch, ""));
+    let mut fork = stage.world.fork().unwrap();
+    stage.world.crash_agent();
+    assert!(!stage.world.agent.is_alive() && fork.agent.is_alive());
+    // The origin folds its log anew on its way; both get there.
+    for world in [&mut stage.world, &mut fork] {
+        world.run_until(BEGINNING.after(Nanos::secs(30)), &mut Earliest).unwrap();
+        assert!(!world.is_broken, "D1");
+        assert_eq!(world.instances().len(), 1);
+    }
 }

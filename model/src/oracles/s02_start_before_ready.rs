@@ -52,7 +52,9 @@ pub(super) fn judge(world: &WorldView, record: &Record<'_>, command: &Command, o
         | Action::ObserveRuntime
         | Action::PublishStatus { .. }
         | Action::RecordEvent(_)
-        | Action::ReleasePod => {}
+        | Action::ReleasePod
+        | Action::CreateMirror { .. }
+        | Action::DeleteMirror { .. } => {}
     }
 }
 

@@ -39,7 +39,9 @@ pub(super) fn judge(world: &WorldView, record: &Record<'_>, command: &Command, o
         | Action::ObserveRuntime
         | Action::PublishStatus { .. }
         | Action::RecordEvent(_)
-        | Action::ReleasePod => None,
+        | Action::ReleasePod
+        | Action::CreateMirror { .. }
+        | Action::DeleteMirror { .. } => None,
     };
     let Some(pod) = world.pods.get(&command.pod) else {
         if let (Some((subject, what)), Some(forgotten)) = (begun, world.tombstones.get(&command.pod)) {

@@ -13,7 +13,7 @@ pub(super) fn judge(world: &WorldView, record: &Record<'_>, command: &Command, o
     let mut report = |subject: Subject, explanation: String, evidence: &[usize]| {
         out.push(breach(Invariant::S8, record, command.pod, Some(subject), explanation, evidence));
     };
-    if let Action::PublishStatus { status } = &command.action
+    if let Action::PublishStatus { status, .. } = &command.action
         && status.phase.is_terminal()
         && let Some(running) = pod.running()
     {

@@ -66,6 +66,8 @@ fn claimed(view: &ContainerView, rule: Rule) -> Option<(Option<usize>, &'static 
         | Rule::PodReleased
         | Rule::LifecycleHook
         | Rule::ProbeLifetime
-        | Rule::Told => None,
+        | Rule::Told
+        | Rule::MirrorNeeded
+        | Rule::MirrorObsolete => None,
     }
 }

@@ -26,7 +26,7 @@ pub(super) fn judge(world: &WorldView, record: &Record<'_>, command: &Command, o
         let explanation = format!("volume {volume} is mounted again after its unmount was commanded");
         report(Subject::Volume(volume.clone()), explanation, &[unmount]);
     }
-    let Action::PublishStatus { status } = &command.action else { return };
+    let Action::PublishStatus { status, .. } = &command.action else { return };
     pod_phase(pod, status, &mut report);
     volume_phases(pod, status, &mut report);
     container_phases(pod, status, &mut report);

@@ -21,7 +21,9 @@ pub(super) fn judge(world: &WorldView, record: &Record<'_>, command: &Command, o
         Action::CreateContainer { container, spec, mounts, .. } => {
             out.extend(remounted_without_leave(pod, record, command, container, spec, mounts));
         }
-        Action::PublishStatus { status } => out.extend(shown_to_have_changed(pod, record, command, status)),
+        Action::PublishStatus { status, .. } => {
+            out.extend(shown_to_have_changed(pod, record, command, status))
+        }
         Action::MountVolume { .. }
         | Action::UnmountVolume { .. }
         | Action::RefreshVolume { .. }
@@ -39,7 +41,9 @@ pub(super) fn judge(world: &WorldView, record: &Record<'_>, command: &Command, o
         | Action::ObserveMounts
         | Action::ObserveRuntime
         | Action::RecordEvent(_)
-        | Action::ReleasePod => {}
+        | Action::ReleasePod
+        | Action::CreateMirror { .. }
+        | Action::DeleteMirror { .. } => {}
     }
 }
 

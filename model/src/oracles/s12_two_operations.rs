@@ -74,7 +74,9 @@ fn unanswered(pod: &PodView, action: &Action) -> Option<usize> {
         | Action::ObserveRuntime
         | Action::PublishStatus { .. }
         | Action::RecordEvent(_)
-        | Action::ReleasePod => None,
+        | Action::ReleasePod
+        | Action::CreateMirror { .. }
+        | Action::DeleteMirror { .. } => None,
     }
 }
 

@@ -80,6 +80,11 @@ pub(super) fn judge(world: &WorldView, record: &Record<'_>, fact: &Fact, out: &m
         | Fact::ObserveFailed { .. }
         | Fact::StatusWritten { .. }
         | Fact::StatusWriteFailed { .. }
-        | Fact::ReleaseFailed { .. } => {}
+        | Fact::ReleaseFailed { .. }
+        | Fact::MirrorSeen { .. }
+        | Fact::MirrorGone { .. }
+        | Fact::MirrorCreated { .. }
+        | Fact::MirrorDeleted { .. }
+        | Fact::MirrorFailed { .. } => {}
     }
 }

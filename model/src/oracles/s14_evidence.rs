@@ -27,7 +27,7 @@ pub(super) fn judge(world: &WorldView, record: &Record<'_>, command: &Command, o
         );
         report(Some(container), explanation, &[former.born, former.life_index]);
     }
-    let Action::PublishStatus { status } = &command.action else { return };
+    let Action::PublishStatus { status, .. } = &command.action else { return };
     for row in status.init_containers.iter().chain(&status.containers).chain(&status.ephemeral_containers) {
         against_the_former_row(pod, row, &mut report);
         own_evidence(pod, row, &mut report);

@@ -35,7 +35,9 @@ pub fn begins_something(action: &Action) -> bool {
         | Action::ObserveRuntime
         | Action::PublishStatus { .. }
         | Action::RecordEvent(_)
-        | Action::ReleasePod => false,
+        | Action::ReleasePod
+        | Action::CreateMirror { .. }
+        | Action::DeleteMirror { .. } => false,
     }
 }
 
@@ -63,7 +65,9 @@ pub fn carried_allocation(action: &Action) -> Option<&Arc<PodSpec>> {
         | Action::ObserveRuntime
         | Action::PublishStatus { .. }
         | Action::RecordEvent(_)
-        | Action::ReleasePod => None,
+        | Action::ReleasePod
+        | Action::CreateMirror { .. }
+        | Action::DeleteMirror { .. } => None,
     }
 }
 
@@ -133,7 +137,9 @@ impl WorldView {
             | Rule::StatusChanged
             | Rule::LifecycleHook
             | Rule::ProbeLifetime
-            | Rule::Told => {}
+            | Rule::Told
+            | Rule::MirrorNeeded
+            | Rule::MirrorObsolete => {}
         }
         act(pod, command, at, index);
         occupy(pod, command, at, index);
@@ -233,7 +239,7 @@ fn act(pod: &mut PodView, command: &Command, at: Time, index: usize) {
             stop(pod, command.cause.rule, container, at.after(*grace), false, index);
         }
         Action::KillContainer { container } => stop(pod, command.cause.rule, container, at, true, index),
-        Action::PublishStatus { status } => {
+        Action::PublishStatus { status, .. } => {
             if status.phase.is_terminal() {
                 // What the API knows it does not forget: only the first acknowledgement matters.
                 let acknowledged = pod.terminal.and_then(|t| t.acknowledged);
@@ -252,7 +258,9 @@ fn act(pod: &mut PodView, command: &Command, at: Time, index: usize) {
         | Action::StopProbe { .. }
         | Action::ObserveMounts
         | Action::ObserveRuntime
-        | Action::RecordEvent(_) => {}
+        | Action::RecordEvent(_)
+        | Action::CreateMirror { .. }
+        | Action::DeleteMirror { .. } => {}
     }
 }
 

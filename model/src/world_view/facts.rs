@@ -22,7 +22,14 @@ impl WorldView {
                 self.runtime_observed(*op, *complete, sandboxes, containers, index);
             }
             Fact::ObserveFailed { op, .. } => self.observing.retain(|(o, _)| o != op),
-            Fact::Tick | Fact::ObjectSeen { .. } | Fact::ObjectGone { .. } => {}
+            Fact::Tick
+            | Fact::ObjectSeen { .. }
+            | Fact::ObjectGone { .. }
+            | Fact::MirrorSeen { .. }
+            | Fact::MirrorGone { .. }
+            | Fact::MirrorCreated { .. }
+            | Fact::MirrorDeleted { .. }
+            | Fact::MirrorFailed { .. } => {}
             Fact::PodRemoved { .. }
             | Fact::ReadinessGate { .. }
             | Fact::VolumeMounted { .. }
@@ -268,7 +275,12 @@ fn pod_fact(pod: &mut PodView, fact: &Fact, index: usize) {
         | Fact::AgentStarted { .. }
         | Fact::MountsObserved { .. }
         | Fact::RuntimeObserved { .. }
-        | Fact::ObserveFailed { .. } => {}
+        | Fact::ObserveFailed { .. }
+        | Fact::MirrorSeen { .. }
+        | Fact::MirrorGone { .. }
+        | Fact::MirrorCreated { .. }
+        | Fact::MirrorDeleted { .. }
+        | Fact::MirrorFailed { .. } => {}
     }
 }
 

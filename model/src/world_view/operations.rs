@@ -69,7 +69,9 @@ impl Lane {
             | Action::StopProbe { .. }
             | Action::ObserveMounts
             | Action::ObserveRuntime
-            | Action::RecordEvent(_) => None,
+            | Action::RecordEvent(_)
+            | Action::CreateMirror { .. }
+            | Action::DeleteMirror { .. } => None,
         }
     }
 
@@ -111,7 +113,9 @@ impl InFlight {
             | Action::ObserveRuntime
             | Action::PublishStatus { .. }
             | Action::RecordEvent(_)
-            | Action::ReleasePod => None,
+            | Action::ReleasePod
+            | Action::CreateMirror { .. }
+            | Action::DeleteMirror { .. } => None,
         };
         Some(InFlight { op: command.op, lane, verb: command.action.verb(), index, at, deadline, kill })
     }
@@ -172,7 +176,12 @@ impl InFlight {
             | Fact::AgentStarted { .. }
             | Fact::MountsObserved { .. }
             | Fact::RuntimeObserved { .. }
-            | Fact::ObserveFailed { .. } => false,
+            | Fact::ObserveFailed { .. }
+            | Fact::MirrorSeen { .. }
+            | Fact::MirrorGone { .. }
+            | Fact::MirrorCreated { .. }
+            | Fact::MirrorDeleted { .. }
+            | Fact::MirrorFailed { .. } => false,
         }
     }
 }

@@ -10,7 +10,7 @@ use nodefold_model::{COMMANDS_PER_MINUTE, Invariant, Oracles, liveness};
 use std::sync::Arc;
 
 fn at_the_end(s: &Story) -> Vec<(Invariant, Vec<usize>)> {
-    let found = liveness(&s.trace, Time(0), s.now.after(Nanos::secs(600)));
+    let found = liveness(&nodefold_core::Config::default(), &s.trace, Time(0), s.now.after(Nanos::secs(600)));
     found.into_iter().map(|v| (v.invariant, v.evidence)).collect()
 }
 

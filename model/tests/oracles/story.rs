@@ -453,7 +453,11 @@ impl Story {
     // --- status ----------------------------------------------------------------------------------------------------------
 
     pub fn publish(&mut self, status: PodStatus) -> &mut Story {
-        self.command(Rule::StatusChanged, "status", Action::PublishStatus { status: Arc::new(status) })
+        self.command(
+            Rule::StatusChanged,
+            "status",
+            Action::PublishStatus { status: Arc::new(status), mirror: None },
+        )
     }
 
     pub fn written(&mut self) -> &mut Story {

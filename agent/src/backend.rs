@@ -1,0 +1,382 @@
+//! The Linux backend: commands to workers, facts from whoever finishes or notices something, through one channel.
+
+use crate::clock;
+use crate::fault::Fault;
+use crate::objects::Objects;
+use crate::runtime::{self, NewContainer, Parts, Runtime};
+use crate::volumes::{Volumes, Wanted};
+use crate::workers::Workers;
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, unbounded};
+use nodefold_core::backend::Backend;
+use nodefold_core::command::{Action, Command};
+use nodefold_core::event::{Fact, OpError};
+use nodefold_core::ids::{ContainerId, OpId, PodUid};
+use nodefold_core::time::Nanos;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The backend.
+pub struct Linux {
+    runtime: Arc<Runtime>,
+    volumes: Arc<Volumes>,
+    workers: Workers,
+    facts: Receiver<Fact>,
+    sender: Sender<Fact>,
+    open: BTreeMap<OpId, Open>,
+}
+
+/// What ends an operation, if not a fact that names it.
+enum Open {
+    /// A fact that names the operation.
+    Named,
+    /// The container's exit.
+    Exit(PodUid, ContainerId),
+    /// The sandbox's end.
+    SandboxEnd(PodUid, u32),
+}
+
+impl Linux {
+    /// A backend over whatever an earlier agent left: partial volumes are taken down, shims are connected to.
+    pub fn open(parts: Parts, objects: Objects) -> Result<Linux, Fault> {
+        let (sender, facts) = unbounded();
+        let volumes = Arc::new(Volumes::new(
+            parts.layout.clone(),
+            objects,
+            parts.node_name.clone(),
+            parts.allocatable.clone(),
+        )?);
+        volumes.recover()?;
+        let runtime = Runtime::open(parts, volumes.clone(), sender.clone())?;
+        Ok(Linux { runtime, volumes, workers: Workers::default(), facts, sender, open: BTreeMap::new() })
+    }
+
+    /// The runtime, for what is asked outside of commands.
+    pub fn runtime(&self) -> &Arc<Runtime> {
+        &self.runtime
+    }
+
+    /// The volumes, for what is asked outside of commands.
+    pub fn volumes(&self) -> &Arc<Volumes> {
+        &self.volumes
+    }
+
+    /// Whoever else has facts for the loop puts them here.
+    pub fn sender(&self) -> Sender<Fact> {
+        self.sender.clone()
+    }
+
+    /// Ends without telling how anything under way ended, as an agent that dies does: what was begun takes effect, what runs
+    /// goes on.
+    pub fn abandon(self) {
+        self.workers.wait();
+        self.runtime.let_go();
+    }
+
+    /// Does something on a worker that ends with a fact: the one it gives, or the failure.
+    fn work(
+        &self,
+        command: &Command,
+        done: impl FnOnce(&Linker) -> Result<Option<Fact>, Fault> + Send + 'static,
+    ) {
+        let linker = Linker { runtime: self.runtime.clone(), volumes: self.volumes.clone() };
+        let (sender, command) = (self.sender.clone(), command.clone());
+        self.workers.run(move || {
+            let fact = match done(&linker) {
+                Ok(fact) => fact,
+                Err(fault) => failed(&command, fault.into_error()),
+            };
+            if let Some(fact) = fact {
+                sender.send(fact).ok();
+            }
+        });
+    }
+
+    /// Which operations a fact ends.
+    fn close(&mut self, fact: &Fact) {
+        match fact {
+            Fact::ContainerExited { pod, container, .. } => {
+                self.open.retain(|_, open| !matches!(open, Open::Exit(p, c) if p == pod && c == container));
+            }
+            Fact::SandboxStopped { pod, attempt } => {
+                self.open
+                    .retain(|_, open| !matches!(open, Open::SandboxEnd(p, a) if p == pod && a == attempt));
+            }
+            other => {
+                if let Some(op) = op_of(other) {
+                    self.open.remove(&op);
+                }
+            }
+        }
+    }
+}
+
+/// What workers work on.
+struct Linker {
+    runtime: Arc<Runtime>,
+    volumes: Arc<Volumes>,
+}
+
+impl Backend for Linux {
+    fn submit(&mut self, command: &Command) {
+        let (op, pod) = (command.op, command.pod);
+        let ends_with = match &command.action {
+            Action::StopContainer { container, .. } | Action::KillContainer { container } => {
+                Some(Open::Exit(pod, container.clone()))
+            }
+            Action::StopSandbox { attempt } => Some(Open::SandboxEnd(pod, *attempt)),
+            Action::StartProbe { .. }
+            | Action::StopProbe { .. }
+            | Action::RecordEvent(_)
+            | Action::ReleasePod => None,
+            Action::MountVolume { .. }
+            | Action::UnmountVolume { .. }
+            | Action::RefreshVolume { .. }
+            | Action::PullImage { .. }
+            | Action::CreateSandbox { .. }
+            | Action::RemoveSandbox { .. }
+            | Action::CreateContainer { .. }
+            | Action::StartContainer { .. }
+            | Action::RemoveContainer { .. }
+            | Action::ResizeContainer { .. }
+            | Action::ResizePod { .. }
+            | Action::RunHook { .. }
+            | Action::ObserveMounts
+            | Action::ObserveRuntime
+            | Action::PublishStatus { .. }
+            | Action::CreateMirror { .. }
+            | Action::DeleteMirror { .. } => Some(Open::Named),
+        };
+        if let Some(open) = ends_with {
+            self.open.insert(op, open);
+        }
+        match command.action.clone() {
+            Action::MountVolume { volume, spec, pod: of, allocated } => self.work(command, move |linker| {
+                let now = clock::now();
+                linker.volumes.set_up(&Wanted {
+                    volume: &volume,
+                    spec: &spec,
+                    pod: &of,
+                    allocated: &allocated,
+                    now,
+                })?;
+                Ok(Some(Fact::VolumeMounted { op, pod, volume, renew_at: None, image_digest: None }))
+            }),
+            Action::UnmountVolume { volume, .. } => self.work(command, move |linker| {
+                linker.volumes.tear_down(pod, &volume)?;
+                Ok(Some(Fact::VolumeUnmounted { op, pod, volume }))
+            }),
+            Action::RefreshVolume { volume, spec, pod: of, allocated } => self.work(command, move |linker| {
+                let now = clock::now();
+                linker.volumes.refresh(&Wanted {
+                    volume: &volume,
+                    spec: &spec,
+                    pod: &of,
+                    allocated: &allocated,
+                    now,
+                })?;
+                Ok(Some(Fact::VolumeRefreshed { op, pod, volume, renew_at: None }))
+            }),
+            Action::PullImage { container, image, policy } => self.work(command, move |linker| {
+                let image = linker.runtime.pull(&image, policy)?;
+                let image_id = image.id.into();
+                Ok(Some(Fact::ImagePulled { op, pod, container, image_id, already_present: true }))
+            }),
+            Action::CreateSandbox { attempt, pod: of, allocated } => self.work(command, move |linker| {
+                linker.runtime.create_sandbox(attempt, &of, &allocated)?;
+                let ip = (!allocated.host_network).then(|| runtime::POD_ADDRESS.into());
+                Ok(Some(Fact::SandboxReady { op, pod, attempt, ip }))
+            }),
+            Action::StopSandbox { attempt } => self.work(command, move |linker| {
+                linker.runtime.stop_sandbox(pod, attempt)?;
+                Ok(Some(Fact::SandboxStopped { pod, attempt }))
+            }),
+            Action::RemoveSandbox { attempt } => self.work(command, move |linker| {
+                linker.runtime.remove_sandbox(pod, attempt)?;
+                Ok(Some(Fact::SandboxRemoved { op, pod, attempt }))
+            }),
+            Action::CreateContainer { container, spec, mounts, sandbox, pod: of, allocated } => {
+                self.work(command, move |linker| {
+                    let new = NewContainer {
+                        id: &container,
+                        spec: &spec,
+                        mounts: &mounts,
+                        sandbox,
+                        pod: &of,
+                        allocated: &allocated,
+                    };
+                    linker.runtime.create(&new)?;
+                    Ok(Some(Fact::ContainerCreated { op, pod, container }))
+                });
+            }
+            // From this thread: it only sends a message, and the answer is a fact.
+            Action::StartContainer { container } => {
+                if let Err(fault) = self.runtime.start(op, pod, &container) {
+                    let error = fault.into_error();
+                    self.sender.send(Fact::ContainerStartFailed { op, pod, container, error }).ok();
+                }
+            }
+            Action::StopContainer { container, grace } => {
+                self.work(command, move |linker| linker.runtime.stop(pod, &container, grace).map(|()| None))
+            }
+            Action::KillContainer { container } => {
+                self.work(command, move |linker| linker.runtime.kill(pod, &container).map(|()| None));
+            }
+            Action::RemoveContainer { container } => self.work(command, move |linker| {
+                linker.runtime.remove(pod, &container)?;
+                Ok(Some(Fact::ContainerRemoved { op, pod, container }))
+            }),
+            Action::ResizeContainer { container, resources } => self.work(command, move |linker| {
+                linker.runtime.resize(pod, &container, &resources)?;
+                Ok(Some(Fact::ContainerResized { op, pod, container }))
+            }),
+            Action::ResizePod { resources } => self.work(command, move |linker| {
+                linker.runtime.resize_pod(pod, &resources)?;
+                Ok(Some(Fact::PodResized { op, pod }))
+            }),
+            Action::RunHook { .. } => {
+                self.work(command, |_| Err(Fault::refused("this node can't run lifecycle hooks")));
+            }
+            Action::StartProbe { container, probe, .. } => {
+                let message = "this node can't probe".into();
+                self.sender.send(Fact::ProbeResult { pod, container, probe, passed: false, message }).ok();
+            }
+            Action::ObserveMounts => self.work(command, move |linker| {
+                let mounts = linker.volumes.observe()?;
+                Ok(Some(Fact::MountsObserved { op, mounts }))
+            }),
+            Action::ObserveRuntime => self.work(command, move |linker| {
+                let (sandboxes, containers) = linker.runtime.observe()?;
+                Ok(Some(Fact::RuntimeObserved { op, complete: true, sandboxes, containers }))
+            }),
+            Action::PublishStatus { .. } | Action::CreateMirror { .. } | Action::DeleteMirror { .. } => {
+                self.work(command, |_| {
+                    Err(Fault::refused("the Linux backend writes nothing to an API: its driver does"))
+                });
+            }
+            Action::StopProbe { .. } | Action::RecordEvent(_) | Action::ReleasePod => {}
+        }
+    }
+
+    fn receive(&mut self, wait: Nanos) -> Option<Fact> {
+        let received = match wait {
+            Nanos::ZERO => self.facts.try_recv().map_err(|_| RecvTimeoutError::Timeout),
+            wait => self.facts.recv_timeout(Duration::from_nanos(wait.0)),
+        };
+        let fact = received.ok()?;
+        self.close(&fact);
+        Some(fact)
+    }
+
+    fn in_flight(&self) -> usize {
+        self.open.len()
+    }
+}
+
+/// The operation that a fact names.
+fn op_of(fact: &Fact) -> Option<OpId> {
+    match fact {
+        Fact::VolumeMounted { op, .. }
+        | Fact::VolumeMountFailed { op, .. }
+        | Fact::VolumeUnmounted { op, .. }
+        | Fact::VolumeUnmountFailed { op, .. }
+        | Fact::VolumeRefreshed { op, .. }
+        | Fact::VolumeRefreshFailed { op, .. }
+        | Fact::ImagePulled { op, .. }
+        | Fact::ImagePullFailed { op, .. }
+        | Fact::SandboxReady { op, .. }
+        | Fact::SandboxFailed { op, .. }
+        | Fact::SandboxStopFailed { op, .. }
+        | Fact::SandboxRemoved { op, .. }
+        | Fact::SandboxRemoveFailed { op, .. }
+        | Fact::ContainerCreated { op, .. }
+        | Fact::ContainerCreateFailed { op, .. }
+        | Fact::ContainerStarted { op, .. }
+        | Fact::ContainerStartFailed { op, .. }
+        | Fact::ContainerStopFailed { op, .. }
+        | Fact::ContainerRemoved { op, .. }
+        | Fact::ContainerRemoveFailed { op, .. }
+        | Fact::ContainerResized { op, .. }
+        | Fact::ContainerResizeFailed { op, .. }
+        | Fact::PodResized { op, .. }
+        | Fact::PodResizeFailed { op, .. }
+        | Fact::HookDone { op, .. }
+        | Fact::MountsObserved { op, .. }
+        | Fact::RuntimeObserved { op, .. }
+        | Fact::ObserveFailed { op, .. }
+        | Fact::StatusWritten { op, .. }
+        | Fact::StatusWriteFailed { op, .. }
+        | Fact::ReleaseFailed { op, .. }
+        | Fact::MirrorCreated { op, .. }
+        | Fact::MirrorDeleted { op, .. }
+        | Fact::MirrorFailed { op, .. } => Some(*op),
+        Fact::Tick
+        | Fact::PodApplied(_)
+        | Fact::PodRemoved { .. }
+        | Fact::SourceReady { .. }
+        | Fact::ObjectSeen { .. }
+        | Fact::ObjectGone { .. }
+        | Fact::NodeChanged(_)
+        | Fact::ReadinessGate { .. }
+        | Fact::UsageReported { .. }
+        | Fact::SandboxStopped { .. }
+        | Fact::ContainerExited { .. }
+        | Fact::ProbeResult { .. }
+        | Fact::AgentStarted { .. }
+        | Fact::MirrorSeen { .. }
+        | Fact::MirrorGone { .. } => None,
+    }
+}
+
+/// The fact that says that a command failed; `None` for those that can't.
+fn failed(command: &Command, error: OpError) -> Option<Fact> {
+    let (op, pod) = (command.op, command.pod);
+    Some(match &command.action {
+        Action::MountVolume { volume, .. } => {
+            Fact::VolumeMountFailed { op, pod, volume: volume.clone(), error }
+        }
+        Action::UnmountVolume { volume, .. } => {
+            Fact::VolumeUnmountFailed { op, pod, volume: volume.clone(), error }
+        }
+        Action::RefreshVolume { volume, .. } => {
+            Fact::VolumeRefreshFailed { op, pod, volume: volume.clone(), error }
+        }
+        Action::PullImage { container, .. } => {
+            Fact::ImagePullFailed { op, pod, container: container.clone(), error }
+        }
+        Action::CreateSandbox { attempt, .. } => Fact::SandboxFailed { op, pod, attempt: *attempt, error },
+        Action::StopSandbox { attempt } => Fact::SandboxStopFailed { op, pod, attempt: *attempt, error },
+        Action::RemoveSandbox { attempt } => Fact::SandboxRemoveFailed { op, pod, attempt: *attempt, error },
+        Action::CreateContainer { container, .. } => {
+            Fact::ContainerCreateFailed { op, pod, container: container.clone(), error }
+        }
+        Action::StartContainer { container } => {
+            Fact::ContainerStartFailed { op, pod, container: container.clone(), error }
+        }
+        Action::StopContainer { container, .. } | Action::KillContainer { container } => {
+            Fact::ContainerStopFailed { op, pod, container: container.clone(), error }
+        }
+        Action::RemoveContainer { container } => {
+            Fact::ContainerRemoveFailed { op, pod, container: container.clone(), error }
+        }
+        Action::ResizeContainer { container, .. } => {
+            Fact::ContainerResizeFailed { op, pod, container: container.clone(), error }
+        }
+        Action::ResizePod { .. } => Fact::PodResizeFailed { op, pod, error },
+        Action::RunHook { container, hook, .. } => {
+            let error = Some(error.message);
+            Fact::HookDone { op, pod, container: container.clone(), hook: *hook, error }
+        }
+        Action::ObserveMounts | Action::ObserveRuntime => Fact::ObserveFailed { op, error },
+        Action::PublishStatus { .. } => Fact::StatusWriteFailed { op, pod, error },
+        Action::ReleasePod => Fact::ReleaseFailed { op, pod, error },
+        Action::CreateMirror { pod: shown } => {
+            let (namespace, name) = (shown.namespace.clone(), shown.name.clone());
+            Fact::MirrorFailed { op, pod, namespace, name, error }
+        }
+        Action::DeleteMirror { namespace, name } => {
+            Fact::MirrorFailed { op, pod, namespace: namespace.clone(), name: name.clone(), error }
+        }
+        Action::StartProbe { .. } | Action::StopProbe { .. } | Action::RecordEvent(_) => return None,
+    })
+}

@@ -1,0 +1,115 @@
+//! Taking everything of a node off its host: processes, mounts, control groups, directories. For the end of a run, and for
+//! what an agent left that nobody will start again. It asks neither journal nor shims.
+
+use crate::beneath;
+use crate::cgroups::Cgroups;
+use crate::fault::{Attempt, Fault};
+use crate::layout::Layout;
+use crate::mounts;
+use crate::objects::Objects;
+use crate::volumes::Volumes;
+use nodefold_core::resources::ResourceList;
+use rustix::event::{PollFd, Timespec, poll};
+use std::fs;
+
+/// So often a killed group is looked at before it is given up (each look waits for the kernel's notice of a change).
+const MOST_LOOKS: u32 = 200;
+const LOOK_AGAIN: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+
+/// Takes everything of a node down, and with `images` its unpacked images, too. The journal stays.
+pub fn clean_up(layout: &Layout, images: bool) -> Result<(), Fault> {
+    let cgroups = Cgroups::detect(layout.cgroup_name())?;
+    for pod in cgroups.pods() {
+        cgroups.kill(&pod)?;
+        wait_until_empty(&cgroups, &pod)?;
+        remove_patiently(&cgroups, &pod)?;
+    }
+    cgroups.remove_own()?;
+    let Ok(data) = beneath::open_root(layout.data()) else { return Ok(()) };
+    if layout.pods().exists() {
+        let volumes = Volumes::new(layout.clone(), Objects::default(), "".into(), ResourceList::default())?;
+        volumes.recover()?;
+        for seen in volumes.observe()? {
+            volumes.tear_down(seen.pod, &seen.volume)?;
+        }
+        // Nothing of ours is mounted there any more: what is, stops this.
+        beneath::remove_tree(&data, "pods")?;
+    }
+    mounts::unmount_all(&data, "run")?;
+    for dir in ["run", "logs"] {
+        beneath::remove_tree(&data, dir)?;
+    }
+    if images {
+        beneath::remove_tree(&data, "images")?;
+    }
+    Ok(())
+}
+
+/// What is left of a node on its host, in words: nothing, after `clean_up`.
+pub fn left_behind(layout: &Layout) -> Result<Vec<String>, Fault> {
+    let mut left = Vec::new();
+    let cgroups = Cgroups::detect(layout.cgroup_name())?;
+    left.extend(cgroups.left().iter().map(|path| format!("cgroup {}", path.display())));
+    let mounts = fs::read_to_string("/proc/thread-self/mountinfo").attempt(|| "read the mount table")?;
+    let data = layout.data().display().to_string();
+    let below =
+        mounts.lines().filter_map(|line| line.split(' ').nth(4)).filter(|place| place.starts_with(&data));
+    left.extend(below.map(|place| format!("mount {place}")));
+    for dir in ["pods", "run", "logs"] {
+        let path = layout.data().join(dir);
+        if path.exists() {
+            left.push(format!("directory {}", path.display()));
+        }
+    }
+    left.extend(shims(layout)?);
+    Ok(left)
+}
+
+/// Shims of the node that still live.
+fn shims(layout: &Layout) -> Result<Vec<String>, Fault> {
+    let run = layout.run().display().to_string();
+    let mut found = Vec::new();
+    for entry in fs::read_dir("/proc").attempt(|| "list processes")?.flatten() {
+        let pid = entry.file_name().to_string_lossy().into_owned();
+        if pid.parse::<u32>().is_err() {
+            continue;
+        }
+        let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        let words: Vec<&[u8]> = line.split(|byte| *byte == 0).collect();
+        let is_shim = words.get(1).is_some_and(|word| *word == crate::pod::shim::ARGUMENT.as_bytes());
+        let is_own = words.get(2).is_some_and(|word| word.starts_with(run.as_bytes()));
+        if is_shim && is_own {
+            found.push(format!("process {pid} (a pod's shim)"));
+        }
+    }
+    Ok(found)
+}
+
+fn wait_until_empty(cgroups: &Cgroups, pod: &str) -> Result<(), Fault> {
+    for _ in 0..MOST_LOOKS {
+        if !cgroups.is_populated(pod) {
+            return Ok(());
+        }
+        pause();
+    }
+    Err(Fault::transient(format!("processes of {pod} do not end, though killed")))
+}
+
+/// A group of version 1 stays busy until its last process is reaped, a moment after it has ended.
+fn remove_patiently(cgroups: &Cgroups, pod: &str) -> Result<(), Fault> {
+    let mut last = Ok(());
+    for _ in 0..MOST_LOOKS {
+        last = cgroups.remove(pod);
+        if last.is_ok() {
+            break;
+        }
+        pause();
+    }
+    last
+}
+
+/// Lets a moment pass: the kernel has no notice for what is waited for.
+fn pause() {
+    let nothing: &mut [PollFd<'_>] = &mut [];
+    let _: Result<usize, rustix::io::Errno> = poll(nothing, Some(&LOOK_AGAIN));
+}

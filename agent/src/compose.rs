@@ -1,0 +1,284 @@
+//! From a container's manifest to what its first process becomes: command, environment, user, confinement. By Kubernetes'
+//! rules; what can't be had is told with its reasons.
+
+use crate::confine;
+use crate::fault::Fault;
+use crate::fields::PodFields;
+use crate::images::Image;
+use crate::objects::Objects;
+use crate::pod::plan::ContainerPlan;
+use nodefold_core::ids::{Name, ObjectKind, ObjectRef};
+use nodefold_core::resources::ResourceName;
+use nodefold_core::spec::Container;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// What can't be composed.
+fn config_error(message: impl Into<String>) -> Fault {
+    Fault::refused(message).because("CreateContainerConfigError")
+}
+
+/// Composes a container, its mounts aside.
+pub fn compose(
+    container: &Container,
+    image: &Image,
+    fields: &PodFields<'_>,
+    objects: &Objects,
+) -> Result<ContainerPlan, Fault> {
+    let manifest = nodefold_k8s::blob_to_json(&container.rest);
+    let pod = nodefold_k8s::blob_to_json(&fields.spec.rest);
+    let env = environment(container, &manifest, image, fields, objects)?;
+    let known: BTreeMap<&str, &str> = env.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
+    let words = |list: &Value| -> Vec<String> {
+        let words = list.as_array().into_iter().flatten().filter_map(Value::as_str);
+        words.map(|word| expand(word, &|name| known.get(name).map(|value| (*value).to_owned()))).collect()
+    };
+    let (command, arguments) = (words(&manifest["command"]), words(&manifest["args"]));
+    let args = match (command.is_empty(), arguments.is_empty()) {
+        (true, true) => image.command.clone(),
+        (true, false) => arguments,
+        (false, _) => command.into_iter().chain(arguments).collect(),
+    };
+    if args.is_empty() {
+        return Err(Fault::refused(format!(
+            "no command specified: neither container {} nor its image says what to run",
+            container.name
+        )));
+    }
+    let own = &manifest["securityContext"];
+    let of_pod = &pod["securityContext"];
+    let either = |name: &str| if own[name].is_null() { &of_pod[name] } else { &own[name] };
+    let uid = number(either("runAsUser"), "runAsUser")?.unwrap_or(0);
+    let gid = number(either("runAsGroup"), "runAsGroup")?.unwrap_or(0);
+    if either("runAsNonRoot").as_bool() == Some(true) && uid == 0 {
+        return Err(config_error(format!(
+            "container has runAsNonRoot and image will run as root (pod: \"{}/{}\", container: {})",
+            fields.pod.namespace, fields.pod.name, container.name
+        )));
+    }
+    let mut groups = vec![gid];
+    for group in of_pod["supplementalGroups"].as_array().into_iter().flatten().chain([&of_pod["fsGroup"]]) {
+        groups.extend(number(group, "supplementalGroups")?.filter(|group| !groups.contains(group)));
+    }
+    refuse_unbuilt(&pod, either("seccompProfile"))?;
+    let privileged = own["privileged"].as_bool().unwrap_or(false);
+    let names = |list: &str| -> Vec<&str> {
+        own["capabilities"][list].as_array().into_iter().flatten().filter_map(Value::as_str).collect()
+    };
+    let capabilities = match privileged {
+        true => confine::all(),
+        false => confine::capabilities(&names("add"), &names("drop")).map_err(config_error)?,
+    };
+    let memory_request = container.resources.requests.get(&ResourceName::Memory);
+    let node_memory = fields.allocatable.get(&ResourceName::Memory);
+    let hidden = own["procMount"].as_str() != Some("Unmasked");
+    let paths = |list: &[&str]| {
+        if hidden { list.iter().map(|path| (*path).to_owned()).collect() } else { Vec::new() }
+    };
+    Ok(ContainerPlan {
+        args,
+        env,
+        cwd: manifest["workingDir"].as_str().filter(|dir| !dir.is_empty()).unwrap_or("/").to_owned(),
+        uid,
+        gid,
+        groups,
+        mounts: Vec::new(),
+        read_only_root: own["readOnlyRootFilesystem"].as_bool().unwrap_or(false),
+        capabilities,
+        no_new_privileges: !privileged && own["allowPrivilegeEscalation"].as_bool() == Some(false),
+        privileged,
+        host_pid: pod["hostPID"].as_bool().unwrap_or(false),
+        masked: paths(&confine::MASKED),
+        read_only: paths(&confine::READ_ONLY),
+        oom_score_adj: confine::oom_score_adj(fields.spec.qos, memory_request, node_memory),
+        seccomp: Vec::new(),
+        umask: 0o022,
+    })
+}
+
+/// What this node can't do must not be left out silently where a pod asks for it.
+fn refuse_unbuilt(pod: &Value, seccomp: &Value) -> Result<(), Fault> {
+    if let Some(kind @ ("RuntimeDefault" | "Localhost")) = seccomp["type"].as_str() {
+        return Err(config_error(format!("this node can't install a seccomp profile of type {kind}")));
+    }
+    if pod["hostUsers"].as_bool() == Some(false) {
+        return Err(config_error("this node can't give a pod a user namespace (hostUsers: false)"));
+    }
+    Ok(())
+}
+
+fn number(value: &Value, what: &str) -> Result<Option<u32>, Fault> {
+    match value {
+        Value::Null => Ok(None),
+        given => given
+            .as_u64()
+            .and_then(|number| u32::try_from(number).ok())
+            .map(Some)
+            .ok_or_else(|| config_error(format!("{what}: {given} is no id"))),
+    }
+}
+
+/// The environment in order: the image's, the host name, `envFrom`, `env`; a later one of a name replaces an earlier one.
+fn environment(
+    container: &Container,
+    manifest: &Value,
+    image: &Image,
+    fields: &PodFields<'_>,
+    objects: &Objects,
+) -> Result<Vec<(String, String)>, Fault> {
+    let mut env: Vec<(String, String)> = Vec::new();
+    for (key, value) in &image.env {
+        set(&mut env, key, value.clone());
+    }
+    set(&mut env, "HOSTNAME", hostname(fields));
+    for source in manifest["envFrom"].as_array().into_iter().flatten() {
+        let prefix = source["prefix"].as_str().unwrap_or("");
+        let (kind, of) = match source["configMapRef"].is_object() {
+            true => (ObjectKind::ConfigMap, &source["configMapRef"]),
+            false => (ObjectKind::Secret, &source["secretRef"]),
+        };
+        for (key, value) in keys(kind, of, fields, objects)?.unwrap_or_default() {
+            set(&mut env, &format!("{prefix}{key}"), text(value));
+        }
+    }
+    for entry in manifest["env"].as_array().into_iter().flatten() {
+        let name = entry["name"].as_str().unwrap_or("");
+        let from = &entry["valueFrom"];
+        let value = if from["fieldRef"].is_object() {
+            Some(fields.field(from["fieldRef"]["fieldPath"].as_str().unwrap_or("")).map_err(config_error)?)
+        } else if from["resourceFieldRef"].is_object() {
+            Some(fields.resource(&from["resourceFieldRef"], Some(&container.name)).map_err(config_error)?)
+        } else if from["configMapKeyRef"].is_object() {
+            key(ObjectKind::ConfigMap, &from["configMapKeyRef"], fields, objects)?
+        } else if from["secretKeyRef"].is_object() {
+            key(ObjectKind::Secret, &from["secretKeyRef"], fields, objects)?
+        } else {
+            let value = entry["value"].as_str().unwrap_or("");
+            Some(expand(value, &|name| {
+                env.iter().find(|(key, _)| key == name).map(|(_, value)| value.clone())
+            }))
+        };
+        if let Some(value) = value {
+            set(&mut env, name, value);
+        }
+    }
+    Ok(env)
+}
+
+/// The pod's host name: its own if it gives one, else its name.
+pub fn hostname(fields: &PodFields<'_>) -> String {
+    let pod = nodefold_k8s::blob_to_json(&fields.spec.rest);
+    let name = pod["hostname"].as_str().filter(|name| !name.is_empty()).unwrap_or(&fields.pod.name);
+    // The kernel takes 64 bytes; Kubernetes cuts at 63.
+    name.chars().take(63).collect()
+}
+
+fn set(env: &mut Vec<(String, String)>, key: &str, value: String) {
+    match env.iter_mut().find(|(known, _)| known == key) {
+        Some((_, known)) => *known = value,
+        None => env.push((key.to_owned(), value)),
+    }
+}
+
+fn text(bytes: Vec<u8>) -> String {
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// All keys of an object; `None`: there is none, and that is all right.
+fn keys(
+    kind: ObjectKind,
+    reference: &Value,
+    fields: &PodFields<'_>,
+    objects: &Objects,
+) -> Result<Option<BTreeMap<String, Vec<u8>>>, Fault> {
+    let name = reference["name"].as_str().unwrap_or("");
+    let object = ObjectRef { kind, namespace: fields.pod.namespace.clone(), name: Name::from(name) };
+    match objects.get(&object) {
+        Some(object) => Ok(Some(nodefold_k8s::object_data(&object))),
+        None if reference["optional"].as_bool() == Some(true) => Ok(None),
+        None => {
+            let word = match kind {
+                ObjectKind::Secret => "secret",
+                ObjectKind::ConfigMap => "configmap",
+                ObjectKind::ClusterTrustBundle => "clustertrustbundle",
+            };
+            Err(config_error(format!("{word} \"{name}\" not found")))
+        }
+    }
+}
+
+fn key(
+    kind: ObjectKind,
+    reference: &Value,
+    fields: &PodFields<'_>,
+    objects: &Objects,
+) -> Result<Option<String>, Fault> {
+    let Some(mut keys) = keys(kind, reference, fields, objects)? else { return Ok(None) };
+    let name = reference["key"].as_str().unwrap_or("");
+    match keys.remove(name) {
+        Some(value) => Ok(Some(text(value))),
+        None if reference["optional"].as_bool() == Some(true) => Ok(None),
+        None => {
+            let of = reference["name"].as_str().unwrap_or("");
+            Err(config_error(format!(
+                "couldn't find key {name} in {} {}/{of}",
+                kind_word(kind),
+                fields.pod.namespace
+            )))
+        }
+    }
+}
+
+fn kind_word(kind: ObjectKind) -> &'static str {
+    match kind {
+        ObjectKind::Secret => "Secret",
+        ObjectKind::ConfigMap => "ConfigMap",
+        ObjectKind::ClusterTrustBundle => "ClusterTrustBundle",
+    }
+}
+
+/// `$(NAME)` becomes the variable's value; `$$` is a dollar that starts nothing; what names no variable stays as it is.
+pub fn expand(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(dollar) = rest.find('$') {
+        out.push_str(&rest[..dollar]);
+        rest = &rest[dollar + 1..];
+        if let Some(after) = rest.strip_prefix('$') {
+            out.push('$');
+            rest = after;
+        } else if let Some((name, after)) = rest.strip_prefix('(').and_then(|inner| inner.split_once(')')) {
+            match variable(name) {
+                Some(value) => out.push_str(&value),
+                None => out.push_str(&format!("$({name})")),
+            }
+            rest = after;
+        } else {
+            out.push('$');
+        }
+    }
+    out.push_str(rest);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variables_are_expanded_as_kubernetes_does() {
+        let variable = |name: &str| (name == "A").then(|| "1".to_owned());
+        for (text, expanded) in [
+            ("$(A)", "1"),
+            ("x$(A)y$(A)", "x1y1"),
+            ("$(B)", "$(B)"),
+            ("$$(A)", "$(A)"),
+            ("$$$(A)", "$1"),
+            ("$A $ $", "$A $ $"),
+            ("$(A", "$(A"),
+            ("$()", "$()"),
+        ] {
+            assert_eq!(expand(text, &variable), expanded, "{text}");
+        }
+    }
+}

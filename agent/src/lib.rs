@@ -1,0 +1,22 @@
+//! The real node: volumes, pods and containers on Linux.
+
+pub mod backend;
+pub mod beneath;
+pub mod cgroups;
+pub mod cleanup;
+pub mod clock;
+pub mod compose;
+pub mod confine;
+pub mod driver;
+pub mod fault;
+pub mod fields;
+pub mod images;
+pub mod layout;
+pub mod mounts;
+pub mod objects;
+pub mod pod;
+pub mod process;
+pub mod runtime;
+pub mod sys;
+pub mod volumes;
+pub mod workers;

@@ -1,0 +1,352 @@
+//! From the clone to the exec: what a container's first process does to itself. It runs in a child of the shim, which has
+//! one thread; it reports why it failed through a pipe that the exec closes.
+
+use super::plan::{ContainerPlan, PlannedMount};
+use crate::fault::{Attempt, Fault};
+use crate::{beneath, mounts, sys};
+use rustix::fd::{BorrowedFd, OwnedFd};
+use rustix::fs::{
+    AtFlags, FileType, Gid, Mode, OFlags, ResolveFlags, Uid, chownat, makedev, mkdirat, mknodat, openat,
+    openat2, symlinkat,
+};
+use rustix::io::Errno;
+use rustix::mount::{MountAttrFlags, UnmountFlags, unmount};
+use rustix::process::{pivot_root, setsid, umask};
+use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
+use rustix::thread::{
+    CapabilitySet, CapabilitySets, UnshareFlags, set_capabilities, set_keep_capabilities, set_no_new_privs,
+    set_thread_groups, set_thread_res_gid, set_thread_res_uid,
+};
+use std::io::{Read, Write};
+use std::os::unix::process::CommandExt;
+use std::path::{Component, Path};
+use std::process::Command;
+
+/// The root directory of the shim in which a container's root is attached.
+pub const ROOT: &str = "/c";
+/// The pod's /dev/shm in the shim's namespace.
+pub const SHM: &str = "/shm";
+/// Told when everything up to the exec is done.
+pub const PARKED: u8 = b'P';
+/// Begins the text of a failure.
+pub const FAILED: u8 = b'F';
+
+/// What the child gets.
+pub struct Inherited<'a> {
+    /// What it is to become.
+    pub plan: &'a ContainerPlan,
+    /// Its root file system, detached.
+    pub root: BorrowedFd<'a>,
+    /// Its mounts, detached, in the plan's order.
+    pub mounts: Vec<BorrowedFd<'a>>,
+    /// Readable once the parent has put this process where it belongs.
+    pub placed: OwnedFd,
+    /// Readable once it may go.
+    pub go: OwnedFd,
+    /// Where it tells how far it came.
+    pub status: OwnedFd,
+    /// Its standard streams.
+    pub streams: [BorrowedFd<'a>; 3],
+}
+
+/// Becomes the container. Returns only if that fails, with the exit code.
+pub fn become_container(inherited: Inherited<'_>) -> i32 {
+    let Inherited { plan, root, mounts, placed, go, status, streams } = inherited;
+    let mut status = std::fs::File::from(status);
+    let done = wait_for(placed, "its cgroups").and_then(|()| build(plan, root, &mounts, streams));
+    let done = done.and_then(|()| {
+        status.write_all(&[PARKED]).attempt(|| "tell that it is parked")?;
+        wait_for(go, "the start")?;
+        execute(plan)
+    });
+    if let Err(fault) = done {
+        let mut text = vec![FAILED];
+        text.extend_from_slice(fault.message.as_bytes());
+        // Who would read it is gone: so is the need to.
+        drop(status.write_all(&text));
+    }
+    128
+}
+
+fn wait_for(pipe: OwnedFd, what: &str) -> Result<(), Fault> {
+    let mut byte = [0];
+    match std::fs::File::from(pipe).read(&mut byte).attempt(|| format!("wait for {what}"))? {
+        1 => Ok(()),
+        _ => Err(Fault::refused(format!("whoever was to give {what} is gone"))),
+    }
+}
+
+fn build(
+    plan: &ContainerPlan,
+    root: BorrowedFd<'_>,
+    volumes: &[BorrowedFd<'_>],
+    streams: [BorrowedFd<'_>; 3],
+) -> Result<(), Fault> {
+    setsid().attempt(|| "begin a session")?;
+    sys::unshare(UnshareFlags::NEWCGROUP).attempt(|| "make a cgroup namespace")?;
+    umask(Mode::empty());
+    let place = openat(rustix::fs::CWD, ROOT, OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
+    mounts::attach(root, place.attempt(|| "open the place of the root")?).attempt(|| "attach the root")?;
+    let root = beneath::open_root(Path::new(ROOT))?;
+    kernel_file_systems(plan, &root)?;
+    for (mount, fd) in plan.mounts.iter().zip(volumes) {
+        attach_planned(&root, mount, *fd)?;
+    }
+    // Before /proc is locked down.
+    oom_score(plan.oom_score_adj)?;
+    if !plan.privileged {
+        for path in &plan.read_only {
+            make_read_only(&root, path)?;
+        }
+        for path in &plan.masked {
+            mask(&root, path)?;
+        }
+    }
+    working_directory(plan, &root)?;
+    rustix::process::fchdir(&root).attempt(|| "enter the root")?;
+    pivot_root(".", ".").attempt(|| "make it the root")?;
+    unmount(".", UnmountFlags::DETACH).attempt(|| "leave the former root")?;
+    rustix::process::chdir("/").attempt(|| "enter the root")?;
+    if plan.read_only_root {
+        let root = beneath::open_root(Path::new("/"))?;
+        sys::mount_setattr(&root, libc::MOUNT_ATTR_RDONLY, 0, false).attempt(|| "make the root read-only")?;
+    }
+    dup2_stdin(streams[0])
+        .and(dup2_stdout(streams[1]))
+        .and(dup2_stderr(streams[2]))
+        .attempt(|| "set the streams")?;
+    umask(Mode::from_raw_mode(plan.umask));
+    Ok(())
+}
+
+/// A place in the container's root, links resolved inside it.
+fn place(root: &OwnedFd, path: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
+    let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
+    openat2(root, path, flags | OFlags::CLOEXEC, Mode::empty(), resolve)
+}
+
+/// Makes a mount point where there is none, every component resolved inside the root.
+fn make_place(root: &OwnedFd, path: &str, directory: bool) -> Result<OwnedFd, Errno> {
+    match place(root, path, OFlags::PATH) {
+        Err(Errno::NOENT) => {}
+        found => return found,
+    }
+    let mut done = String::new();
+    let names: Vec<&str> = Path::new(path)
+        .components()
+        .filter_map(|c| match c {
+            Component::Normal(name) => name.to_str(),
+            Component::RootDir | Component::CurDir | Component::ParentDir | Component::Prefix(_) => None,
+        })
+        .collect();
+    for (i, name) in names.iter().enumerate() {
+        let parent =
+            place(root, if done.is_empty() { "." } else { &done }, OFlags::RDONLY | OFlags::DIRECTORY)?;
+        let is_last = i + 1 == names.len();
+        let made = if is_last && !directory {
+            let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+            openat(&parent, *name, flags, Mode::from_raw_mode(0o755)).map(drop)
+        } else {
+            mkdirat(&parent, *name, Mode::from_raw_mode(0o755))
+        };
+        match made {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(errno) => return Err(errno),
+        }
+        done = format!("{done}/{name}");
+    }
+    place(root, path, OFlags::PATH)
+}
+
+fn attach_planned(root: &OwnedFd, mount: &PlannedMount, fd: BorrowedFd<'_>) -> Result<(), Fault> {
+    let target = &mount.target;
+    let place =
+        make_place(root, target, mount.directory).attempt(|| format!("make the mount point {target}"))?;
+    mounts::attach(fd, place).attempt(|| format!("mount on {target}"))
+}
+
+/// Mounts a file system of its own on a path of the container.
+fn mount_new(
+    root: &OwnedFd,
+    target: &str,
+    kind: &str,
+    options: &[(&str, Option<&str>)],
+    attributes: MountAttrFlags,
+) -> Result<(), Fault> {
+    let mount = mounts::detached(kind, options, attributes)?;
+    let place = make_place(root, target, true).attempt(|| format!("make the mount point {target}"))?;
+    mounts::attach(mount, place).attempt(|| format!("mount on {target}"))
+}
+
+/// /proc, /dev and /sys as runtimes make them.
+fn kernel_file_systems(plan: &ContainerPlan, root: &OwnedFd) -> Result<(), Fault> {
+    use MountAttrFlags as A;
+    let quiet = A::MOUNT_ATTR_NOSUID | A::MOUNT_ATTR_NOEXEC | A::MOUNT_ATTR_NODEV;
+    mount_new(root, "/proc", "proc", &[], quiet)?;
+    let dev = [("mode", Some("755")), ("size", Some("65536k"))];
+    mount_new(root, "/dev", "tmpfs", &dev, A::MOUNT_ATTR_NOSUID | A::MOUNT_ATTR_STRICTATIME)?;
+    devices(root)?;
+    let pts = [("newinstance", None), ("ptmxmode", Some("0666")), ("mode", Some("0620")), ("gid", Some("5"))];
+    mount_new(root, "/dev/pts", "devpts", &pts, A::MOUNT_ATTR_NOSUID | A::MOUNT_ATTR_NOEXEC)?;
+    mount_new(root, "/dev/mqueue", "mqueue", &[], quiet)?;
+    let shm =
+        mounts::place(Path::new(SHM)).and_then(mounts::clone_of).attempt(|| "copy the pod's /dev/shm")?;
+    let shm_place = make_place(root, "/dev/shm", true).attempt(|| "make /dev/shm")?;
+    mounts::attach(shm, shm_place).attempt(|| "mount /dev/shm")?;
+    let sys = if plan.privileged { quiet } else { quiet | A::MOUNT_ATTR_RDONLY };
+    mount_new(root, "/sys", "sysfs", &[], sys)
+}
+
+/// The devices that every container has.
+fn devices(root: &OwnedFd) -> Result<(), Fault> {
+    const DEVICES: [(&str, u32, u32); 6] =
+        [("null", 1, 3), ("zero", 1, 5), ("full", 1, 7), ("random", 1, 8), ("urandom", 1, 9), ("tty", 5, 0)];
+    const LINKS: [(&str, &str); 5] = [
+        ("fd", "/proc/self/fd"),
+        ("stdin", "/proc/self/fd/0"),
+        ("stdout", "/proc/self/fd/1"),
+        ("stderr", "/proc/self/fd/2"),
+        ("ptmx", "pts/ptmx"),
+    ];
+    let dev = place(root, "/dev", OFlags::RDONLY | OFlags::DIRECTORY).attempt(|| "open /dev")?;
+    for (name, major, minor) in DEVICES {
+        let mode = Mode::from_raw_mode(0o666);
+        mknodat(&dev, name, FileType::CharacterDevice, mode, makedev(major, minor))
+            .attempt(|| format!("make /dev/{name}"))?;
+        chownat(&dev, name, Some(Uid::ROOT), Some(Gid::ROOT), AtFlags::SYMLINK_NOFOLLOW)
+            .attempt(|| format!("give /dev/{name} to root"))?;
+    }
+    for (name, target) in LINKS {
+        symlinkat(target, &dev, name).attempt(|| format!("link /dev/{name}"))?;
+    }
+    Ok(())
+}
+
+/// Hides a path, if it is there: a file behind /dev/null, a directory behind an empty one.
+fn mask(root: &OwnedFd, path: &str) -> Result<(), Fault> {
+    let hidden = match beneath::open(root, path.trim_start_matches('/'), OFlags::PATH) {
+        Ok(hidden) => hidden,
+        Err(Errno::NOENT | Errno::NOTDIR) => return Ok(()),
+        Err(errno) => return Err(errno).attempt(|| format!("open {path} to hide it")),
+    };
+    let stat = rustix::fs::fstat(&hidden).attempt(|| format!("look at {path}"))?;
+    let cover = if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
+        mounts::detached("tmpfs", &[], MountAttrFlags::MOUNT_ATTR_RDONLY)?
+    } else {
+        let null = place(root, "/dev/null", OFlags::PATH).attempt(|| "open /dev/null")?;
+        mounts::clone_of(null).attempt(|| "copy /dev/null")?
+    };
+    mounts::attach(cover, hidden).attempt(|| format!("hide {path}"))
+}
+
+/// Makes a path, if it is there, one that can't be written.
+fn make_read_only(root: &OwnedFd, path: &str) -> Result<(), Fault> {
+    let found = match beneath::open(root, path.trim_start_matches('/'), OFlags::PATH) {
+        Ok(found) => found,
+        Err(Errno::NOENT | Errno::NOTDIR) => return Ok(()),
+        Err(errno) => return Err(errno).attempt(|| format!("open {path} to lock it")),
+    };
+    let lock = || -> Result<(), Errno> {
+        let copy = mounts::clone_of(&found)?;
+        sys::mount_setattr(&copy, libc::MOUNT_ATTR_RDONLY, 0, true)?;
+        mounts::attach(copy, &found)
+    };
+    lock().attempt(|| format!("make {path} read-only"))
+}
+
+/// Raising is always allowed; lowering needs CAP_SYS_RESOURCE, and a host that does not give it runs without.
+fn oom_score(wanted: i32) -> Result<(), Fault> {
+    let path = format!("{ROOT}/proc/self/oom_score_adj");
+    match std::fs::write(&path, wanted.to_string()) {
+        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => Ok(()),
+        done => done.attempt(|| "set oom_score_adj"),
+    }
+}
+
+/// The directory it begins in is made if the image lacks it.
+fn working_directory(plan: &ContainerPlan, root: &OwnedFd) -> Result<(), Fault> {
+    if plan.cwd == "/" {
+        return Ok(());
+    }
+    make_place(root, &plan.cwd, true).map(drop).attempt(|| format!("make the working directory {}", plan.cwd))
+}
+
+/// Gives up what it may not keep, and becomes the program.
+fn execute(plan: &ContainerPlan) -> Result<(), Fault> {
+    rustix::process::chdir(plan.cwd.as_str())
+        .attempt(|| format!("enter the working directory {}", plan.cwd))?;
+    confine(plan)?;
+    let Some((name, arguments)) = plan.args.split_first() else {
+        return Err(Fault::refused(
+            "no command specified: neither the container nor its image says what to run",
+        ));
+    };
+    let program = find_program(name, &plan.env)?;
+    sys::close_on_exec_from(3).attempt(|| "close what is the shim's")?;
+    let error = Command::new(&program)
+        .arg0(name)
+        .args(arguments)
+        .env_clear()
+        .envs(plan.env.iter().map(|(key, value)| (key, value)))
+        .exec();
+    Err(Fault::refused(format!("exec: {program:?}: {error}")))
+}
+
+/// Capabilities, user, no-new-privileges and seccomp, in the order in which each still may be done.
+pub fn confine(plan: &ContainerPlan) -> Result<(), Fault> {
+    let program: Vec<sys::BpfInstruction> = plan
+        .seccomp
+        .iter()
+        .map(|(code, jt, jf, k)| sys::BpfInstruction { code: *code, jt: *jt, jf: *jf, k: *k })
+        .collect();
+    // Without no-new-privileges only a process with CAP_SYS_ADMIN may install a filter: before it is given up.
+    if !program.is_empty() && !plan.no_new_privileges {
+        sys::install_seccomp(&program).attempt(|| "install the seccomp filter")?;
+    }
+    let keep = CapabilitySet::from_bits_retain(plan.capabilities);
+    for bit in 0..64 {
+        let capability = CapabilitySet::from_bits_retain(1 << bit);
+        if keep.contains(capability) {
+            continue;
+        }
+        match rustix::thread::remove_capability_from_bounding_set(capability) {
+            Ok(()) => {}
+            // Beyond the last that this kernel knows.
+            Err(Errno::INVAL) => break,
+            Err(errno) => return Err(errno).attempt(|| "drop a capability"),
+        }
+    }
+    rustix::thread::clear_ambient_capability_set().attempt(|| "clear the ambient capabilities")?;
+    let groups: Vec<Gid> = plan.groups.iter().map(|group| Gid::from_raw(*group)).collect();
+    set_keep_capabilities(true).attempt(|| "keep capabilities")?;
+    set_thread_groups(&groups).attempt(|| "set the groups")?;
+    let (uid, gid) = (Uid::from_raw(plan.uid), Gid::from_raw(plan.gid));
+    set_thread_res_gid(gid, gid, gid).attempt(|| format!("become group {}", plan.gid))?;
+    set_thread_res_uid(uid, uid, uid).attempt(|| format!("become user {}", plan.uid))?;
+    set_keep_capabilities(false).attempt(|| "stop keeping capabilities")?;
+    let sets = CapabilitySets { effective: keep, permitted: keep, inheritable: CapabilitySet::empty() };
+    set_capabilities(None, sets).attempt(|| "set the capabilities")?;
+    if plan.no_new_privileges {
+        set_no_new_privs(true).attempt(|| "set no-new-privileges")?;
+        if !program.is_empty() {
+            sys::install_seccomp(&program).attempt(|| "install the seccomp filter")?;
+        }
+    }
+    Ok(())
+}
+
+/// The program's path: as given if it has a slash, else the first of its name on the container's PATH.
+fn find_program(name: &str, env: &[(String, String)]) -> Result<String, Fault> {
+    if name.contains('/') {
+        return Ok(name.to_owned());
+    }
+    let path = env.iter().rev().find(|(key, _)| key == "PATH").map_or("", |(_, value)| value.as_str());
+    for dir in path.split(':').filter(|dir| !dir.is_empty()) {
+        let candidate = format!("{dir}/{name}");
+        let is_file = std::fs::metadata(&candidate).is_ok_and(|found| found.is_file());
+        if is_file && rustix::fs::access(&candidate, rustix::fs::Access::EXEC_OK).is_ok() {
+            return Ok(candidate);
+        }
+    }
+    Err(Fault::refused(format!("exec: {name:?}: executable file not found in $PATH")))
+}

@@ -1,0 +1,87 @@
+//! What a shim needs to know of its pod and of each container, decided by the agent beforehand: the shim decides nothing.
+
+use serde::{Deserialize, Serialize};
+
+/// A pod's shim.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct SandboxPlan {
+    /// The sandbox's directory: its socket and records are there.
+    pub dir: String,
+    /// The pod's host name.
+    pub hostname: String,
+    /// It uses the host's network.
+    pub host_network: bool,
+    /// It uses the host's System V and POSIX queues.
+    pub host_ipc: bool,
+    /// `kernel.` and `net.` settings of its namespaces, as paths below /proc/sys and what is written there.
+    pub sysctls: Vec<(String, String)>,
+    /// `cgroup.procs` files that the shim enters.
+    pub joins: Vec<String>,
+    /// Size of the pod's /dev/shm in bytes.
+    pub shm_bytes: u64,
+}
+
+/// A container.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ContainerPlan {
+    /// The program and its arguments.
+    pub args: Vec<String>,
+    /// The environment, in order.
+    pub env: Vec<(String, String)>,
+    /// Where it begins.
+    pub cwd: String,
+    /// As which user.
+    pub uid: u32,
+    /// In which group.
+    pub gid: u32,
+    /// And which others.
+    pub groups: Vec<u32>,
+    /// Mounts, in the order of the descriptors.
+    pub mounts: Vec<PlannedMount>,
+    /// The root can't be written.
+    pub read_only_root: bool,
+    /// Capabilities, as bits.
+    pub capabilities: u64,
+    /// No program may gain what this one has not.
+    pub no_new_privileges: bool,
+    /// The host's devices, writable /sys, nothing hidden.
+    pub privileged: bool,
+    /// It sees the host's processes.
+    pub host_pid: bool,
+    /// Hidden paths.
+    pub masked: Vec<String>,
+    /// Paths that can't be written.
+    pub read_only: Vec<String>,
+    /// How willingly the kernel kills it for memory.
+    pub oom_score_adj: i32,
+    /// A seccomp program: code, jump-true, jump-false, constant. Empty: none.
+    pub seccomp: Vec<(u16, u8, u8, u32)>,
+    /// Its file mode creation mask.
+    pub umask: u32,
+}
+
+/// A mount of a container.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct PlannedMount {
+    /// Where in the container.
+    pub target: String,
+    /// It is a directory, not a file.
+    pub directory: bool,
+}
+
+/// How a container ended: what the shim writes on disk before it tells anybody.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExitRecord {
+    /// The exit code; 128 + signal for a signal's.
+    pub code: i32,
+    /// The signal that killed it.
+    pub signal: Option<i32>,
+    /// The kernel killed it for memory.
+    pub out_of_memory: bool,
+    /// It never ran: why it could not be started.
+    pub start_error: Option<String>,
+    /// When it was let go, in nanoseconds since the epoch.
+    pub started_at: Option<u64>,
+    /// When it ended.
+    pub finished_at: u64,
+}

@@ -1,0 +1,578 @@
+//! The pod shim: one small process of one thread for each pod. It holds the pod's namespaces, makes its containers, and is
+//! the first to learn how they end; it writes that down before it tells anyone. It outlives the agent. It decides nothing.
+
+use super::child::{self, Inherited};
+use super::logs::Stream;
+use super::plan::{ContainerPlan, ExitRecord, SandboxPlan};
+use super::wire::{self, Answer, Ask, Listed, ListedState, Request, Tell};
+use crate::fault::{Attempt, Fault};
+use crate::{beneath, clock, mounts, sys, volumes};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use rustix::mount::{MountAttrFlags, MountPropagationFlags, UnmountFlags, mount_change, unmount};
+use rustix::net::{
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, listen, socket_with,
+};
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::{WaitId, WaitIdOptions, pivot_root, setsid, waitid};
+use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
+use rustix::thread::UnshareFlags;
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::path::Path;
+
+/// The hidden first argument that makes a program a shim.
+pub const ARGUMENT: &str = "__nodefold-pod-shim";
+/// Told on standard output once the socket takes connections.
+pub const READY: &str = "ready\n";
+/// The socket's name in the sandbox's directory.
+pub const SOCKET: &str = "shim.sock";
+
+/// A container of the shim.
+struct Slot {
+    pid: i32,
+    pidfd: OwnedFd,
+    phase: Phase,
+    started_at: Option<u64>,
+    start_error: Option<String>,
+    /// It could not be built: once it has ended it never was.
+    unbuilt: bool,
+    oom: Option<OwnedFd>,
+    streams: [Stream; 2],
+    log: std::fs::File,
+}
+
+/// How far a container is.
+enum Phase {
+    /// On its way to its exec. Whoever asked for it waits.
+    Building { status: OwnedFd, go: OwnedFd, asked: Waiting },
+    /// Waits before its exec.
+    Parked { status: OwnedFd, go: OwnedFd },
+    /// Was let go.
+    Starting { status: OwnedFd, asked: Waiting },
+    /// Runs.
+    Running,
+    /// Could not be built or started, and is about to end.
+    Failed,
+    /// Ended.
+    Ended(ExitRecord),
+}
+
+/// Who waits for an answer.
+#[derive(Copy, Clone)]
+struct Waiting {
+    connection: u64,
+    number: u64,
+}
+
+struct Connection {
+    socket: OwnedFd,
+    subscribed: bool,
+}
+
+struct Shim {
+    dir: OwnedFd,
+    null: OwnedFd,
+    listener: OwnedFd,
+    connections: BTreeMap<u64, Connection>,
+    accepted: u64,
+    slots: BTreeMap<String, Slot>,
+    quit: bool,
+}
+
+/// What became readable.
+enum Ready {
+    Listener,
+    Connection(u64),
+    Status(String),
+    Ended(String),
+    Output(String, usize),
+}
+
+/// Runs a shim whose plan is in this file. Ends with its pod.
+pub fn run(plan: &Path) -> Result<(), Fault> {
+    let text = std::fs::read(plan).attempt(|| format!("read {}", plan.display()))?;
+    let plan: SandboxPlan =
+        serde_json::from_slice(&text).map_err(|e| Fault::refused(format!("the plan: {e}")))?;
+    let mut shim = enter(&plan)?;
+    shim.serve();
+    Ok(())
+}
+
+/// Enters the pod's cgroups and namespaces, and a root of its own from which no mount of the host can be seen: what it
+/// would see, it would keep mounted.
+fn enter(plan: &SandboxPlan) -> Result<Shim, Fault> {
+    setsid().attempt(|| "begin a session")?;
+    for procs in &plan.joins {
+        std::fs::write(procs, "0").attempt(|| format!("enter {procs}"))?;
+    }
+    let mut namespaces = UnshareFlags::NEWNS | UnshareFlags::NEWUTS;
+    if !plan.host_network {
+        namespaces |= UnshareFlags::NEWNET;
+    }
+    if !plan.host_ipc {
+        namespaces |= UnshareFlags::NEWIPC;
+    }
+    sys::unshare(namespaces).attempt(|| "make the pod's namespaces (this needs CAP_SYS_ADMIN)")?;
+    if !plan.host_network {
+        sys::loopback_up().attempt(|| "set the loopback interface up")?;
+    }
+    rustix::system::sethostname(plan.hostname.as_bytes()).attempt(|| "set the host name")?;
+    for (path, value) in &plan.sysctls {
+        std::fs::write(Path::new("/proc/sys").join(path), value).attempt(|| format!("set sysctl {path}"))?;
+    }
+    let dir = beneath::open_root(Path::new(&plan.dir))?;
+    let null = open_null()?;
+    rustix::process::fchdir(&dir).attempt(|| "enter the sandbox's directory")?;
+    let listener = listen_at(SOCKET)?;
+    mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)
+        .attempt(|| "make mounts private")?;
+    let root =
+        mounts::detached("tmpfs", &[("mode", Some("755")), ("size", Some("64k"))], MountAttrFlags::empty())?;
+    beneath::make_dirs(&dir, "root", Mode::from_raw_mode(0o700)).attempt(|| "make the shim's root")?;
+    mounts::attach_at(&root, &dir, "root")?;
+    beneath::make_dirs(&root, child::ROOT.trim_start_matches('/'), Mode::from_raw_mode(0o755))
+        .attempt(|| "make the place of containers' roots")?;
+    let shm_place = beneath::make_dirs(&root, child::SHM.trim_start_matches('/'), Mode::from_raw_mode(0o755))
+        .attempt(|| "make the place of /dev/shm")?;
+    let quiet = MountAttrFlags::MOUNT_ATTR_NOSUID
+        | MountAttrFlags::MOUNT_ATTR_NOEXEC
+        | MountAttrFlags::MOUNT_ATTR_NODEV;
+    let size = plan.shm_bytes.to_string();
+    let shm = mounts::detached("tmpfs", &[("mode", Some("1777")), ("size", Some(&size))], quiet)?;
+    mounts::attach(shm, shm_place).attempt(|| "mount the pod's /dev/shm")?;
+    rustix::process::fchdir(&root).attempt(|| "enter the shim's root")?;
+    pivot_root(".", ".").attempt(|| "make it the root")?;
+    unmount(".", UnmountFlags::DETACH).attempt(|| "leave the host's root")?;
+    rustix::process::chdir("/").attempt(|| "enter the shim's root")?;
+    std::io::stdout().write_all(READY.as_bytes()).attempt(|| "say that it is ready")?;
+    std::io::stdout().flush().attempt(|| "say that it is ready")?;
+    // Whoever reads the agent's output must not wait for the shim's end.
+    dup2_stdin(&null).and(dup2_stdout(&null)).and(dup2_stderr(&null)).attempt(|| "let go of the streams")?;
+    Ok(Shim {
+        dir,
+        null,
+        listener,
+        connections: BTreeMap::new(),
+        accepted: 0,
+        slots: BTreeMap::new(),
+        quit: false,
+    })
+}
+
+fn open_null() -> Result<OwnedFd, Fault> {
+    rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()).attempt(|| "open /dev/null")
+}
+
+fn listen_at(name: &str) -> Result<OwnedFd, Fault> {
+    let make = || -> Result<OwnedFd, Errno> {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let listener = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
+        bind(&listener, &SocketAddrUnix::new(name)?)?;
+        listen(&listener, 16)?;
+        Ok(listener)
+    };
+    make().attempt(|| "listen on the shim's socket")
+}
+
+impl Shim {
+    fn serve(&mut self) {
+        while !self.quit {
+            for ready in self.wait() {
+                match ready {
+                    Ready::Listener => self.accept(),
+                    Ready::Connection(key) => self.hear(key),
+                    Ready::Status(id) => self.status_changed(&id),
+                    Ready::Ended(id) => self.ended(&id),
+                    Ready::Output(id, stream) => {
+                        if let Some(slot) = self.slots.get_mut(&id) {
+                            slot.streams[stream].pump(&mut slot.log);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn wait(&self) -> Vec<Ready> {
+        let mut what = vec![Ready::Listener];
+        let mut fds = vec![PollFd::new(&self.listener, PollFlags::IN)];
+        for (key, connection) in &self.connections {
+            what.push(Ready::Connection(*key));
+            fds.push(PollFd::new(&connection.socket, PollFlags::IN));
+        }
+        for (id, slot) in &self.slots {
+            for (i, stream) in slot.streams.iter().enumerate() {
+                if let Some(pipe) = &stream.pipe {
+                    what.push(Ready::Output(id.clone(), i));
+                    fds.push(PollFd::new(pipe, PollFlags::IN));
+                }
+            }
+            match &slot.phase {
+                Phase::Building { status, .. }
+                | Phase::Parked { status, .. }
+                | Phase::Starting { status, .. } => {
+                    what.push(Ready::Status(id.clone()));
+                    fds.push(PollFd::new(status, PollFlags::IN));
+                }
+                Phase::Running | Phase::Failed | Phase::Ended(_) => {}
+            }
+            if !matches!(slot.phase, Phase::Ended(_)) {
+                what.push(Ready::Ended(id.clone()));
+                fds.push(PollFd::new(&slot.pidfd, PollFlags::IN));
+            }
+        }
+        if poll(&mut fds, None).is_err() {
+            return Vec::new();
+        }
+        let ready: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
+        what.into_iter().zip(ready).filter(|(_, ready)| *ready).map(|(what, _)| what).collect()
+    }
+
+    fn accept(&mut self) {
+        if let Ok(socket) = accept_with(&self.listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
+            self.accepted += 1;
+            self.connections.insert(self.accepted, Connection { socket, subscribed: false });
+        }
+    }
+
+    fn hear(&mut self, key: u64) {
+        let Some(connection) = self.connections.get(&key) else { return };
+        match wire::receive::<Request>(&connection.socket) {
+            Ok(Some((request, descriptors))) => {
+                let waiting = Waiting { connection: key, number: request.number };
+                self.handle(waiting, request.ask, descriptors);
+            }
+            Err(Errno::AGAIN | Errno::INTR) => {}
+            Ok(None) | Err(_) => {
+                self.connections.remove(&key);
+            }
+        }
+    }
+
+    fn answer(&mut self, to: Waiting, answer: Answer, descriptors: &[BorrowedFd<'_>]) {
+        let tell = Tell::Answer { number: to.number, answer };
+        if let Some(connection) = self.connections.get(&to.connection)
+            && wire::send(&connection.socket, &tell, descriptors).is_err()
+        {
+            // It does not listen: it will connect again, and list.
+            self.connections.remove(&to.connection);
+        }
+    }
+
+    fn handle(&mut self, asked: Waiting, ask: Ask, descriptors: Vec<OwnedFd>) {
+        match ask {
+            Ask::Subscribe => {
+                if let Some(connection) = self.connections.get_mut(&asked.connection) {
+                    connection.subscribed = true;
+                }
+                self.answer(asked, Answer::Done, &[]);
+            }
+            Ask::List => self.list(asked),
+            Ask::Create { id, into_cgroup, joins, counts_oom } => {
+                let shape = Shape { into_cgroup, joins, counts_oom };
+                if let Err(fault) = self.create(asked, &id, &shape, descriptors) {
+                    self.answer(asked, Answer::Refused(fault.message), &[]);
+                }
+            }
+            Ask::Start { id } => self.start(asked, &id),
+            Ask::Forget { id } => {
+                let is_ended = self.slots.get(&id).is_none_or(|slot| matches!(slot.phase, Phase::Ended(_)));
+                if is_ended {
+                    self.slots.remove(&id);
+                    self.answer(asked, Answer::Done, &[]);
+                } else {
+                    self.answer(asked, Answer::Refused(format!("container {id} has not ended")), &[]);
+                }
+            }
+            Ask::Quit => {
+                let living =
+                    self.slots.values().filter(|slot| !matches!(slot.phase, Phase::Ended(_))).count();
+                if living == 0 {
+                    self.answer(asked, Answer::Done, &[]);
+                    self.quit = true;
+                } else {
+                    self.answer(asked, Answer::Refused(format!("{living} containers have not ended")), &[]);
+                }
+            }
+        }
+    }
+
+    fn list(&mut self, asked: Waiting) {
+        let mut listed = Vec::new();
+        let mut pidfds = Vec::new();
+        for (id, slot) in &self.slots {
+            let state = match &slot.phase {
+                Phase::Building { .. } | Phase::Parked { .. } | Phase::Starting { .. } | Phase::Failed => {
+                    ListedState::Created
+                }
+                Phase::Running => ListedState::Running { started_at: slot.started_at.unwrap_or(0) },
+                Phase::Ended(record) => ListedState::Ended(record.clone()),
+            };
+            if !matches!(slot.phase, Phase::Ended(_)) {
+                pidfds.push(slot.pidfd.as_fd());
+            }
+            listed.push(Listed { id: id.clone(), pid: slot.pid, state });
+        }
+        let tell = Tell::Answer { number: asked.number, answer: Answer::Listed(listed) };
+        let sent = match self.connections.get(&asked.connection) {
+            Some(connection) => wire::send(&connection.socket, &tell, &pidfds),
+            None => Ok(()),
+        };
+        if sent.is_err() {
+            self.connections.remove(&asked.connection);
+        }
+    }
+
+    fn create(&mut self, asked: Waiting, id: &str, shape: &Shape, fds: Vec<OwnedFd>) -> Result<(), Fault> {
+        if self.slots.contains_key(id) {
+            return Err(Fault::refused(format!("the name {id} is reserved: such a container exists")));
+        }
+        let mut fds = fds.into_iter();
+        let mut next =
+            |what: &str| fds.next().ok_or_else(|| Fault::refused(format!("no descriptor of its {what}")));
+        let (plan, root, log) = (next("plan")?, next("root")?, next("log")?);
+        let cgroup = if shape.into_cgroup { Some(next("cgroup")?) } else { None };
+        let mut joins = Vec::new();
+        for _ in 0..shape.joins {
+            joins.push(std::fs::File::from(next("cgroup.procs")?));
+        }
+        let oom = if shape.counts_oom { Some(next("OOM counter")?) } else { None };
+        let volumes: Vec<OwnedFd> = fds.collect();
+        let mut text = Vec::new();
+        std::fs::File::from(plan).read_to_end(&mut text).attempt(|| "read the plan")?;
+        let plan: ContainerPlan =
+            serde_json::from_slice(&text).map_err(|error| Fault::refused(format!("the plan: {error}")))?;
+        if plan.mounts.len() != volumes.len() {
+            return Err(Fault::refused("the plan has another number of mounts than came along"));
+        }
+        let make = || pipe_with(PipeFlags::CLOEXEC);
+        let (placed_read, placed) = make().attempt(|| "make a pipe")?;
+        let (go_read, go) = make().attempt(|| "make a pipe")?;
+        let (status, status_write) = make().attempt(|| "make a pipe")?;
+        let (out, out_write) = make().attempt(|| "make a pipe")?;
+        let (err, err_write) = make().attempt(|| "make a pipe")?;
+        let inherited = Inherited {
+            plan: &plan,
+            root: root.as_fd(),
+            mounts: volumes.iter().map(AsFd::as_fd).collect(),
+            placed: placed_read,
+            go: go_read,
+            status: status_write,
+            streams: [self.null.as_fd(), out_write.as_fd(), err_write.as_fd()],
+        };
+        let namespaces = sys::NewNamespaces { pid: !plan.host_pid, mount: true };
+        let not_for_child = [placed.as_fd(), go.as_fd(), status.as_fd(), out.as_fd(), err.as_fd()];
+        let cgroup = cgroup.as_ref().map(AsFd::as_fd);
+        let cloned =
+            sys::clone_child(namespaces, cgroup, &not_for_child, move || child::become_container(inherited));
+        let sys::Child { pid, pidfd } = cloned.attempt(|| "clone the container's first process")?;
+        drop((out_write, err_write));
+        let mut slot = Slot {
+            pid,
+            pidfd,
+            phase: Phase::Failed,
+            started_at: None,
+            start_error: None,
+            unbuilt: false,
+            oom,
+            streams: [Stream::new("stdout", out), Stream::new("stderr", err)],
+            log: log.into(),
+        };
+        for stream in slot.streams.iter().filter_map(|stream| stream.pipe.as_ref()) {
+            rustix::io::ioctl_fionbio(stream, true).attempt(|| "make a pipe not block")?;
+        }
+        let joined = joins.iter_mut().try_for_each(|procs| procs.write_all(pid.to_string().as_bytes()));
+        match joined {
+            Ok(()) => {
+                // A child that is gone already tells so itself.
+                rustix::io::write(&placed, &[1]).ok();
+                slot.phase = Phase::Building { status, go, asked };
+                self.slots.insert(id.to_owned(), slot);
+                Ok(())
+            }
+            // `placed` closes without a byte: the child gives up, and is reaped as any other.
+            Err(error) => {
+                slot.unbuilt = true;
+                self.slots.insert(id.to_owned(), slot);
+                Err(error).attempt(|| "enter the container's cgroups")
+            }
+        }
+    }
+
+    fn start(&mut self, asked: Waiting, id: &str) {
+        let Some(slot) = self.slots.get_mut(id) else {
+            return self.answer(asked, Answer::Refused(format!("container {id} not found")), &[]);
+        };
+        match std::mem::replace(&mut slot.phase, Phase::Failed) {
+            Phase::Parked { status, go } => {
+                slot.started_at = Some(clock::now().0);
+                rustix::io::write(&go, &[1]).ok();
+                slot.phase = Phase::Starting { status, asked };
+            }
+            other => {
+                let why = match &other {
+                    Phase::Running => {
+                        // A start whose answer was lost, asked again.
+                        let started_at = slot.started_at.unwrap_or(0);
+                        slot.phase = other;
+                        return self.answer(asked, Answer::Running { started_at }, &[]);
+                    }
+                    Phase::Building { .. } => "is still being built",
+                    Phase::Starting { .. } => "is being started",
+                    Phase::Failed => "could not be built",
+                    Phase::Ended(_) => "has already ended",
+                    Phase::Parked { .. } => "is parked",
+                };
+                slot.phase = other;
+                self.answer(asked, Answer::Refused(format!("container {id} {why}")), &[]);
+            }
+        }
+    }
+
+    /// A child tells how far it came: parked, failed, or (by the end of the pipe) that it became its program.
+    fn status_changed(&mut self, id: &str) {
+        let Some(slot) = self.slots.get_mut(id) else { return };
+        match std::mem::replace(&mut slot.phase, Phase::Failed) {
+            Phase::Building { status, go, asked } => match told(&status) {
+                Told::Parked => {
+                    slot.phase = Phase::Parked { status, go };
+                    let (pid, pidfd) = (slot.pid, slot.pidfd.try_clone());
+                    match pidfd {
+                        Ok(pidfd) => self.answer(asked, Answer::Parked { pid }, &[pidfd.as_fd()]),
+                        Err(error) => self.answer(asked, Answer::Refused(error.to_string()), &[]),
+                    }
+                }
+                Told::Failed(why) => self.unbuilt(id, asked, why),
+                Told::Gone => self.unbuilt(id, asked, "it was killed while it was being built".into()),
+            },
+            Phase::Starting { status, asked } => match told(&status) {
+                Told::Gone => {
+                    slot.phase = Phase::Running;
+                    let started_at = slot.started_at.unwrap_or(0);
+                    self.answer(asked, Answer::Running { started_at }, &[]);
+                }
+                Told::Failed(why) => self.fail(id, asked, why),
+                Told::Parked => slot.phase = Phase::Starting { status, asked },
+            },
+            // Killed while it was parked: its end tells.
+            Phase::Parked { .. } => slot.phase = Phase::Failed,
+            other => slot.phase = other,
+        }
+    }
+
+    fn unbuilt(&mut self, id: &str, asked: Waiting, why: String) {
+        if let Some(slot) = self.slots.get_mut(id) {
+            slot.unbuilt = true;
+        }
+        self.answer(asked, Answer::Refused(why), &[]);
+    }
+
+    fn fail(&mut self, id: &str, asked: Waiting, why: String) {
+        if let Some(slot) = self.slots.get_mut(id) {
+            slot.start_error = Some(why.clone());
+        }
+        self.answer(asked, Answer::Refused(why), &[]);
+    }
+
+    /// A container's first process ended, and with it all that were in its pid namespace. First the record, then the telling.
+    fn ended(&mut self, id: &str) {
+        let Some(slot) = self.slots.get_mut(id) else { return };
+        let status =
+            match waitid(WaitId::PidFd(slot.pidfd.as_fd()), WaitIdOptions::EXITED | WaitIdOptions::NOHANG) {
+                Ok(Some(status)) => status,
+                Ok(None) | Err(_) => return,
+            };
+        if slot.unbuilt {
+            self.slots.remove(id);
+            return;
+        }
+        for stream in &mut slot.streams {
+            // What it wrote before it ended; who else holds the pipe's other end is not waited for.
+            for _ in 0..64 {
+                stream.pump(&mut slot.log);
+            }
+            stream.pipe = None;
+        }
+        let signal = status.terminating_signal();
+        let code = signal.map_or_else(|| status.exit_status().unwrap_or(0), |signal| 128 + signal);
+        let record = ExitRecord {
+            code,
+            signal,
+            out_of_memory: slot.oom.as_ref().is_some_and(counts_oom_kills),
+            start_error: slot.start_error.clone(),
+            started_at: slot.started_at.filter(|_| slot.start_error.is_none()),
+            finished_at: clock::now().0,
+        };
+        let asked = match std::mem::replace(&mut slot.phase, Phase::Ended(record.clone())) {
+            Phase::Building { asked, .. } | Phase::Starting { asked, .. } => Some(asked),
+            Phase::Parked { .. } | Phase::Running | Phase::Failed | Phase::Ended(_) => None,
+        };
+        self.keep(id, &record);
+        if let Some(asked) = asked {
+            // It went so fast that its end was seen before its exec was.
+            let started_at = record.started_at;
+            match started_at {
+                Some(started_at) => self.answer(asked, Answer::Running { started_at }, &[]),
+                None => self.answer(asked, Answer::Refused("it ended while it was being built".into()), &[]),
+            }
+        }
+        let tell = Tell::Exited { id: id.to_owned(), record };
+        let deaf: Vec<u64> = self
+            .connections
+            .iter()
+            .filter(|(_, c)| c.subscribed && wire::send(&c.socket, &tell, &[]).is_err())
+            .map(|(key, _)| *key)
+            .collect();
+        for key in deaf {
+            self.connections.remove(&key);
+        }
+    }
+
+    /// Writes an exit down. If that fails, the record is still in this process, which the agent asks first.
+    fn keep(&self, id: &str, record: &ExitRecord) {
+        let keep = || -> Result<(), Fault> {
+            let dir =
+                beneath::open_dir(&self.dir, Path::new("c").join(id)).attempt(|| "open its directory")?;
+            let text = serde_json::to_vec(record).map_err(|error| Fault::refused(error.to_string()))?;
+            volumes::write_whole(&dir, "exit.json", &text)
+        };
+        drop(keep());
+    }
+}
+
+/// What a request to create says about its descriptors.
+struct Shape {
+    into_cgroup: bool,
+    joins: usize,
+    counts_oom: bool,
+}
+
+/// What came through a status pipe.
+enum Told {
+    Parked,
+    Failed(String),
+    Gone,
+}
+
+fn told(status: &OwnedFd) -> Told {
+    let mut text = vec![0; 4096];
+    match rustix::io::read(status, &mut text) {
+        Ok(0) | Err(_) => Told::Gone,
+        Ok(got) => match text[0] {
+            child::PARKED => Told::Parked,
+            _ => Told::Failed(String::from_utf8_lossy(&text[1..got]).into_owned()),
+        },
+    }
+}
+
+/// `oom_kill N` of `memory.events` (v2) or `memory.oom_control` (v1).
+fn counts_oom_kills(file: &OwnedFd) -> bool {
+    let mut text = vec![0; 4096];
+    let got = rustix::io::pread(file, &mut text, 0).unwrap_or(0);
+    String::from_utf8_lossy(&text[..got])
+        .lines()
+        .any(|line| line.strip_prefix("oom_kill ").is_some_and(|count| count.trim() != "0"))
+}

@@ -1,0 +1,431 @@
+//! Containers: built up to their exec, let go, stopped, removed.
+
+use super::{Known, Phase, Runtime, container_group, exit, remove_dir};
+use crate::beneath;
+use crate::compose;
+use crate::fault::{Attempt, Fault};
+use crate::fields::PodFields;
+use crate::images::Image;
+use crate::layout;
+use crate::mounts;
+use crate::pod::plan::{ContainerPlan, PlannedMount};
+use crate::pod::wire::{Answer, Ask};
+use nodefold_core::command::MountedVolume;
+use nodefold_core::event::Fact;
+use nodefold_core::ids::{ContainerId, OpId, PodUid};
+use nodefold_core::resources::Resources;
+use nodefold_core::spec::{Container, Pod, PodSpec, PullPolicy};
+use nodefold_core::time::Nanos;
+use rustix::fd::OwnedFd;
+use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::io::Errno;
+use rustix::mount::MountAttrFlags;
+use rustix::process::{Signal, pidfd_send_signal};
+use std::fs;
+use std::io::{Seek, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A container to be made.
+pub struct NewContainer<'a> {
+    /// Which.
+    pub id: &'a ContainerId,
+    /// Its definition.
+    pub spec: &'a Container,
+    /// Its mounts.
+    pub mounts: &'a [MountedVolume],
+    /// In which sandbox.
+    pub sandbox: u32,
+    /// Whose.
+    pub pod: &'a Pod,
+    /// The allocation.
+    pub allocated: &'a PodSpec,
+}
+
+impl Runtime {
+    /// Has an image present.
+    pub fn pull(&self, reference: &str, policy: PullPolicy) -> Result<Image, Fault> {
+        self.images.get(reference, policy)
+    }
+
+    /// Makes a container up to just before its first instruction.
+    pub fn create(self: &Arc<Runtime>, new: &NewContainer<'_>) -> Result<(), Fault> {
+        let (pod, id) = (new.pod.uid, new.id);
+        let key = (pod, id.clone());
+        let link = {
+            let state = self.lock();
+            match state.containers.get(&key).map(|known| &known.phase) {
+                Some(Phase::Created) => return Ok(()),
+                Some(Phase::Running { .. } | Phase::Ended(_)) => {
+                    return Err(Fault::refused(format!(
+                        "the name {id} is reserved: such a container exists"
+                    )));
+                }
+                None => {}
+            }
+            let sandbox = state.sandboxes.get(&(pod, new.sandbox)).filter(|sandbox| !sandbox.stopping);
+            sandbox.map(|sandbox| sandbox.link.clone())
+        };
+        let Some(link) = link else {
+            return Err(Fault::refused(format!("sandbox {} not found or not ready", new.sandbox)));
+        };
+        let group = container_group(pod, id);
+        let dir = self.container_dir(pod, new.sandbox, id);
+        let built = self.build(new, &dir, &group).and_then(|(ask, descriptors)| link.call(ask, &descriptors));
+        match built {
+            Ok((Answer::Parked { .. }, descriptors)) => {
+                let pidfd = descriptors.into_iter().next().map(Arc::new);
+                if let (Some(watch), Some(pidfd)) = (self.watch(), &pidfd) {
+                    watch.add(key.clone(), pidfd.clone(), None);
+                }
+                let known = Known { sandbox: new.sandbox, pidfd, phase: Phase::Created };
+                self.lock().containers.insert(key, known);
+                Ok(())
+            }
+            Ok((other, _)) => Err(Fault::uncertain(format!("the shim answered {other:?} to a create"))),
+            Err(fault) => {
+                // Nothing of it is left, or it is told that something may be.
+                match self.cgroups.kill(&group).and_then(|()| self.undo(&dir, &group)) {
+                    Ok(()) => Err(fault),
+                    Err(undo) => Err(Fault::uncertain(format!("{fault}; and to undo it failed: {undo}"))),
+                }
+            }
+        }
+    }
+
+    fn undo(&self, dir: &Path, group: &str) -> Result<(), Fault> {
+        remove_dir(dir)?;
+        self.cgroups.remove(group)
+    }
+
+    /// Everything that the shim needs for a container, as a request and its descriptors.
+    fn build(&self, new: &NewContainer<'_>, dir: &Path, group: &str) -> Result<(Ask, Vec<OwnedFd>), Fault> {
+        let (pod, id) = (new.pod.uid, new.id);
+        let image = self.images.get(&new.spec.image, PullPolicy::IfNotPresent)?;
+        let allocatable = self.allocatable();
+        let fields = PodFields {
+            pod: new.pod,
+            spec: new.allocated,
+            allocatable: &allocatable,
+            node_name: &self.node_name,
+            pod_ip: (!new.allocated.host_network).then_some(super::POD_ADDRESS),
+        };
+        let mut plan = compose::compose(new.spec, &image, &fields, &self.objects)?;
+        let mut volumes = Vec::new();
+        self.etc_mounts(new, &mut plan, &mut volumes)?;
+        if plan.privileged {
+            let dev = mounts::place(Path::new("/dev"))
+                .and_then(mounts::clone_of)
+                .attempt(|| "copy the host's /dev")?;
+            plan.mounts.push(PlannedMount { target: "/dev".into(), directory: true });
+            volumes.push(dev);
+        }
+        // Outer mounts before what lies inside them.
+        let mut mounts_in_order: Vec<&MountedVolume> = new.mounts.iter().collect();
+        mounts_in_order.sort_by_key(|mounted| Path::new(&*mounted.mount.mount_path).components().count());
+        for mounted in mounts_in_order {
+            let (target, fd, directory) = self.volume_mount(new, mounted, &plan.env)?;
+            plan.mounts.push(PlannedMount { target, directory });
+            volumes.push(fd);
+        }
+        for inner in ["upper", "work"] {
+            let inner = dir.join(inner);
+            fs::create_dir_all(&inner).attempt(|| format!("make {}", inner.display()))?;
+        }
+        // What it is to be, on disk before its first side effect outside of its directory.
+        let text = serde_json::to_vec(&plan).map_err(|error| Fault::refused(error.to_string()))?;
+        crate::volumes::write_whole(&beneath::open_root(dir)?, "plan.json", &text)?;
+        self.cgroups.make(group)?;
+        self.limit_pod(pod, new.allocated);
+        self.cgroups.limit(group, &new.spec.resources)?;
+        self.cgroups.devices(group, plan.privileged)?;
+        let entrance = self.cgroups.entrance(group)?;
+        let root = overlay(&image.root, &dir.join("upper"), &dir.join("work"))?;
+        let log = self.open_log(new.pod, id)?;
+        let ask = Ask::Create {
+            id: layout::container_file(id),
+            into_cgroup: entrance.into.is_some(),
+            joins: entrance.joins.len(),
+            counts_oom: entrance.oom.is_some(),
+        };
+        let mut descriptors = vec![in_memory(&text)?, root, log];
+        descriptors.extend(entrance.into);
+        descriptors.extend(entrance.joins);
+        descriptors.extend(entrance.oom);
+        descriptors.extend(volumes);
+        Ok((ask, descriptors))
+    }
+
+    /// /etc/hosts, /etc/hostname and /etc/resolv.conf are the pod's, unless the container mounts something there itself.
+    fn etc_mounts(
+        &self,
+        new: &NewContainer<'_>,
+        plan: &mut ContainerPlan,
+        volumes: &mut Vec<OwnedFd>,
+    ) -> Result<(), Fault> {
+        let etc = self.sandbox_dir(new.pod.uid, new.sandbox).join("etc");
+        for name in ["hosts", "hostname", "resolv.conf"] {
+            let target = format!("/etc/{name}");
+            if new.mounts.iter().any(|mounted| *mounted.mount.mount_path == *target) {
+                continue;
+            }
+            let copy = mounts::place(&etc.join(name))
+                .and_then(mounts::clone_of)
+                .attempt(|| format!("copy {name}"))?;
+            plan.mounts.push(PlannedMount { target, directory: false });
+            volumes.push(copy);
+        }
+        Ok(())
+    }
+
+    fn volume_mount(
+        &self,
+        new: &NewContainer<'_>,
+        mounted: &MountedVolume,
+        env: &[(String, String)],
+    ) -> Result<(String, OwnedFd, bool), Fault> {
+        let name = &mounted.volume.name;
+        let missing = || {
+            Fault::refused(format!(
+                "cannot find volume \"{name}\" to mount into container \"{}\"",
+                new.id.name
+            ))
+        };
+        let spec = new.allocated.volume(name).ok_or_else(missing)?;
+        let rest = nodefold_k8s::blob_to_json(&mounted.mount.rest);
+        if let Some(propagation @ ("HostToContainer" | "Bidirectional")) = rest["mountPropagation"].as_str() {
+            return Err(Fault::refused(format!(
+                "this node can't mount {name} with mountPropagation {propagation}"
+            )));
+        }
+        let variable =
+            |wanted: &str| env.iter().find(|(key, _)| key == wanted).map(|(_, value)| value.clone());
+        let sub_path = match rest["subPathExpr"].as_str() {
+            Some(expression) => Some(compose::expand(expression, &variable)),
+            None => rest["subPath"].as_str().map(str::to_owned),
+        };
+        let fd = self.volumes.mount_for(
+            new.pod.uid,
+            &mounted.volume,
+            spec,
+            &mounted.mount,
+            sub_path.as_deref(),
+        )?;
+        let stat = rustix::fs::fstat(&fd).attempt(|| format!("look at volume {name}"))?;
+        let directory = rustix::fs::FileType::from_raw_mode(stat.st_mode) == rustix::fs::FileType::Directory;
+        Ok((mounted.mount.mount_path.to_string(), fd, directory))
+    }
+
+    fn log_dir(&self, pod: &Pod, name: &str) -> PathBuf {
+        self.layout.logs().join("pods").join(format!("{}_{}_{}", pod.namespace, pod.name, pod.uid)).join(name)
+    }
+
+    fn open_log(&self, pod: &Pod, id: &ContainerId) -> Result<OwnedFd, Fault> {
+        let dir = self.log_dir(pod, &id.name);
+        fs::create_dir_all(&dir).attempt(|| format!("make {}", dir.display()))?;
+        let path = dir.join(format!("{}.{}.log", id.incarnation, id.attempt));
+        let log = fs::OpenOptions::new().create(true).append(true).open(&path);
+        log.map(OwnedFd::from).attempt(|| format!("open {}", path.display()))
+    }
+
+    /// The logs of a container that is removed.
+    fn remove_log(&self, pod: PodUid, id: &ContainerId) -> Result<(), Fault> {
+        for dir in self.pod_log_dirs(pod) {
+            let of_container = dir.join(&*id.name);
+            let path = of_container.join(format!("{}.{}.log", id.incarnation, id.attempt));
+            match fs::remove_file(&path) {
+                Ok(()) => {}
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error).attempt(|| format!("remove {}", path.display())),
+            }
+            // Only empty ones go.
+            fs::remove_dir(&of_container).and_then(|()| fs::remove_dir(&dir)).ok();
+        }
+        Ok(())
+    }
+
+    fn pod_log_dirs(&self, pod: PodUid) -> Vec<PathBuf> {
+        let suffix = format!("_{pod}");
+        let entries = fs::read_dir(self.layout.logs().join("pods")).into_iter().flatten().flatten();
+        entries.map(|entry| entry.path()).filter(|path| path.to_string_lossy().ends_with(&suffix)).collect()
+    }
+
+    pub(super) fn remove_pod_logs(&self, pod: PodUid) -> Result<(), Fault> {
+        self.pod_log_dirs(pod).iter().try_for_each(|dir| remove_dir(dir))
+    }
+
+    /// Lets a container go. How that went is told as a fact, from the link's thread, before its exit can be.
+    pub fn start(self: &Arc<Runtime>, op: OpId, pod: PodUid, id: &ContainerId) -> Result<(), Fault> {
+        let link = {
+            let state = self.lock();
+            let known = state.containers.get(&(pod, id.clone()));
+            let known = known.ok_or_else(|| Fault::refused(format!("container {id} not found")))?;
+            match &known.phase {
+                Phase::Created => {}
+                Phase::Running { .. } => {
+                    drop(state);
+                    self.tell(Fact::ContainerStarted { op, pod, container: id.clone() });
+                    return Ok(());
+                }
+                Phase::Ended(_) => return Err(Fault::refused(format!("container {id} has already ended"))),
+            }
+            let sandbox = state.sandboxes.get(&(pod, known.sandbox));
+            sandbox
+                .map(|sandbox| sandbox.link.clone())
+                .ok_or_else(|| Fault::refused("its sandbox is gone"))?
+        };
+        let (runtime, id) = (self.clone(), id.clone());
+        link.ask(Ask::Start { id: layout::container_file(&id) }, &[], move |reply| {
+            let container = id.clone();
+            let fault = match reply {
+                Some((Answer::Running { started_at }, _)) => {
+                    runtime.now_running(pod, &id, started_at);
+                    return runtime.tell(Fact::ContainerStarted { op, pod, container });
+                }
+                Some((Answer::Refused(why), _)) => Fault::refused(why),
+                Some((other, _)) => Fault::uncertain(format!("the shim answered {other:?} to a start")),
+                None => Fault::uncertain("the pod's shim is gone"),
+            };
+            runtime.tell(Fact::ContainerStartFailed { op, pod, container, error: fault.into_error() });
+        });
+        Ok(())
+    }
+
+    fn now_running(&self, pod: PodUid, id: &ContainerId, started_at: u64) {
+        let key = (pod, id.clone());
+        if let Some(known) = self.lock().containers.get_mut(&key)
+            && known.phase == Phase::Created
+        {
+            known.phase = Phase::Running { started_at };
+        }
+        if let Some(watch) = self.watch() {
+            watch.started(&key, started_at);
+        }
+    }
+
+    /// TERM now and KILL when the grace is over. The exit is the answer; of one that has ended it is told once more.
+    pub fn stop(&self, pod: PodUid, id: &ContainerId, grace: Nanos) -> Result<(), Fault> {
+        match self.living(pod, id)? {
+            None => Ok(()),
+            // Nothing runs in it yet.
+            Some((Phase::Created, _)) => self.cgroups.kill(&container_group(pod, id)),
+            Some((_, pidfd)) => {
+                if let Some(watch) = self.watch() {
+                    watch.grace((pod, id.clone()), grace);
+                }
+                match pidfd_send_signal(&*pidfd, Signal::TERM) {
+                    Ok(()) | Err(Errno::SRCH) => Ok(()),
+                    Err(errno) => Err(errno).attempt(|| format!("signal container {id}")),
+                }
+            }
+        }
+    }
+
+    /// KILL now.
+    pub fn kill(&self, pod: PodUid, id: &ContainerId) -> Result<(), Fault> {
+        match self.living(pod, id)? {
+            None => Ok(()),
+            Some((_, pidfd)) => {
+                self.cgroups.kill(&container_group(pod, id))?;
+                // Where there is no group to kill.
+                match pidfd_send_signal(&*pidfd, Signal::KILL) {
+                    Ok(()) | Err(Errno::SRCH) => Ok(()),
+                    Err(errno) => Err(errno).attempt(|| format!("kill container {id}")),
+                }
+            }
+        }
+    }
+
+    /// A container that has not ended, with its pidfd. Of one that has, the exit is told once more: who asks has not heard.
+    fn living(&self, pod: PodUid, id: &ContainerId) -> Result<Option<(Phase, Arc<OwnedFd>)>, Fault> {
+        let found = {
+            let state = self.lock();
+            let known = state.containers.get(&(pod, id.clone()));
+            known.map(|known| (known.phase.clone(), known.pidfd.clone()))
+        };
+        match found {
+            None => Err(Fault::refused(format!("container {id} not found"))),
+            Some((Phase::Ended(record), _)) => {
+                self.tell(Fact::ContainerExited { pod, container: id.clone(), exit: exit(&record) });
+                Ok(None)
+            }
+            Some((phase, Some(pidfd))) => Ok(Some((phase, pidfd))),
+            Some((_, None)) => {
+                Err(Fault::uncertain(format!("container {id} can't be reached: no pidfd of it")))
+            }
+        }
+    }
+
+    /// Removes a dead container: its record, scratch, log and groups. Not there is success.
+    pub fn remove(&self, pod: PodUid, id: &ContainerId) -> Result<(), Fault> {
+        let key = (pod, id.clone());
+        let found = {
+            let state = self.lock();
+            let known = state.containers.get(&key).map(|known| (known.sandbox, known.phase.clone()));
+            known.map(|(sandbox, phase)| {
+                (sandbox, phase, state.sandboxes.get(&(pod, sandbox)).map(|s| s.link.clone()))
+            })
+        };
+        if let Some((sandbox, phase, link)) = found {
+            match phase {
+                Phase::Running { .. } => {
+                    return Err(Fault::refused(format!("container {id} is running: stop it first")));
+                }
+                Phase::Created => {
+                    return Err(Fault::refused(format!(
+                        "container {id} is parked before its start: stop it first"
+                    )));
+                }
+                Phase::Ended(_) => {}
+            }
+            if let Some(link) = link {
+                link.call(Ask::Forget { id: layout::container_file(id) }, &[]).map(drop)?;
+            }
+            self.cgroups.remove(&container_group(pod, id))?;
+            remove_dir(&self.container_dir(pod, sandbox, id))?;
+            self.lock().containers.remove(&key);
+        }
+        self.remove_log(pod, id)
+    }
+
+    /// Changes a running container's limits in place.
+    pub fn resize(&self, pod: PodUid, id: &ContainerId, resources: &Resources) -> Result<(), Fault> {
+        match self.living(pod, id)? {
+            Some(_) if self.cgroups.has_limits() => self.cgroups.limit(&container_group(pod, id), resources),
+            Some(_) => {
+                Err(Fault::refused("this host has no cpu and memory controllers to limit a container with"))
+            }
+            None => Err(Fault::refused(format!("container {id} is not running"))),
+        }
+    }
+
+    /// Changes the pod's own limits.
+    pub fn resize_pod(&self, pod: PodUid, resources: &Resources) -> Result<(), Fault> {
+        self.cgroups.limit(&super::pod_group(pod), resources)
+    }
+}
+
+/// A writable root over an image that stays as it is.
+fn overlay(lower: &Path, upper: &Path, work: &Path) -> Result<OwnedFd, Fault> {
+    let (lower, upper, work) =
+        (lower.display().to_string(), upper.display().to_string(), work.display().to_string());
+    let with = |key| {
+        let options = [
+            (key, Some(&*lower)),
+            ("upperdir", Some(&*upper)),
+            ("workdir", Some(&*work)),
+            ("volatile", None),
+        ];
+        mounts::detached("overlay", &options, MountAttrFlags::MOUNT_ATTR_RELATIME)
+    };
+    // Before 6.8 there is only `lowerdir`, in which a colon separates.
+    with("lowerdir+").or_else(|_| with("lowerdir"))
+}
+
+/// A file that is nowhere, with these bytes.
+fn in_memory(bytes: &[u8]) -> Result<OwnedFd, Fault> {
+    let file = memfd_create("plan", MemfdFlags::CLOEXEC).attempt(|| "make a memory file")?;
+    let mut file = fs::File::from(file);
+    file.write_all(bytes).and_then(|()| file.rewind()).attempt(|| "write a memory file")?;
+    Ok(file.into())
+}

@@ -1,0 +1,313 @@
+//! Sandboxes and containers on this host: what the agent does with shims, cgroups, images and logs to carry out commands,
+//! and how it finds again what an earlier agent left. What decides is elsewhere.
+
+mod containers;
+mod link;
+mod observe;
+mod sandboxes;
+mod watch;
+
+pub use containers::NewContainer;
+pub use sandboxes::pod_resources;
+
+use crate::cgroups::Cgroups;
+use crate::fault::{Attempt, Fault};
+use crate::images::Images;
+use crate::layout::{self, Layout};
+use crate::mounts;
+use crate::objects::Objects;
+use crate::pod::plan::ExitRecord;
+use crate::process::Process;
+use crate::volumes::Volumes;
+use crossbeam_channel::Sender;
+use link::Link;
+use nodefold_core::event::{Exit, Fact};
+use nodefold_core::ids::{ContainerId, Name, PodUid};
+use nodefold_core::resources::ResourceList;
+use nodefold_core::time::Time;
+use rustix::fd::OwnedFd;
+use rustix::mount::MountAttrFlags;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use watch::{Noticed, Watch};
+
+/// A pod's address in its own network namespace, where nothing but the loopback interface is: at it a pod reaches itself,
+/// and nobody else does. (A pod with a network of its own but without an address counts as broken; kubelet-pods §1.)
+pub const POD_ADDRESS: &str = "127.0.0.1";
+
+/// What a runtime is made of.
+pub struct Parts {
+    /// Where everything is.
+    pub layout: Layout,
+    /// The node's name.
+    pub node_name: Name,
+    /// The node's allocatable.
+    pub allocatable: ResourceList,
+    /// Images.
+    pub images: Images,
+    /// Secrets and configMaps, for environments.
+    pub objects: Objects,
+    /// The program that is started as a shim: this one, if it dispatches.
+    pub shim_program: PathBuf,
+}
+
+/// The runtime.
+pub struct Runtime {
+    layout: Layout,
+    node_name: Name,
+    allocatable: Mutex<ResourceList>,
+    images: Images,
+    objects: Objects,
+    volumes: Arc<Volumes>,
+    cgroups: Cgroups,
+    shim_program: PathBuf,
+    facts: Sender<Fact>,
+    state: Mutex<State>,
+    /// Told when a container ended or a link closed.
+    changed: Condvar,
+    watch: Mutex<Option<Arc<Watch>>>,
+}
+
+#[derive(Default)]
+struct State {
+    sandboxes: BTreeMap<(PodUid, u32), Sandbox>,
+    containers: BTreeMap<(PodUid, ContainerId), Known>,
+}
+
+/// A sandbox with a living shim.
+#[derive(Clone)]
+struct Sandbox {
+    link: Arc<Link>,
+    /// Its end is our doing.
+    stopping: bool,
+}
+
+/// A container.
+struct Known {
+    sandbox: u32,
+    pidfd: Option<Arc<OwnedFd>>,
+    phase: Phase,
+}
+
+/// How far a container is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Parked before its exec.
+    Created,
+    /// Runs.
+    Running {
+        /// Since when.
+        started_at: u64,
+    },
+    /// Ended.
+    Ended(ExitRecord),
+}
+
+impl Runtime {
+    /// A runtime over whatever an earlier one left: it connects to the shims that live. Facts go into the channel.
+    pub fn open(parts: Parts, volumes: Arc<Volumes>, facts: Sender<Fact>) -> Result<Arc<Runtime>, Fault> {
+        let cgroups = Cgroups::detect(parts.layout.cgroup_name())?;
+        let runtime = Arc::new(Runtime {
+            layout: parts.layout,
+            node_name: parts.node_name,
+            allocatable: Mutex::new(parts.allocatable),
+            images: parts.images,
+            objects: parts.objects,
+            volumes,
+            cgroups,
+            shim_program: parts.shim_program,
+            facts,
+            state: Mutex::new(State::default()),
+            changed: Condvar::new(),
+            watch: Mutex::new(None),
+        });
+        runtime.mount_run()?;
+        let weak = Arc::downgrade(&runtime);
+        let watch = Watch::start(move |noticed| {
+            let Some(runtime) = weak.upgrade() else { return };
+            match noticed {
+                Noticed::GraceOver((pod, id)) => {
+                    // It stays populated if that fails, and is looked at again when somebody asks.
+                    runtime.cgroups.kill(&container_group(pod, &id)).ok();
+                }
+                Noticed::Exited((pod, id), record) => {
+                    runtime.keep_exit(pod, &id, &record);
+                    runtime.exited(pod, &id, record);
+                }
+            }
+        })?;
+        *runtime.watch.lock().unwrap_or_else(PoisonError::into_inner) = Some(watch);
+        runtime.adopt()?;
+        Ok(runtime)
+    }
+
+    /// The directory of what does not outlive a boot is a tmpfs of its own (linux-executor §1.5: inode churn on ext4 is slow).
+    fn mount_run(&self) -> Result<(), Fault> {
+        let run = self.layout.run();
+        fs::create_dir_all(&run).attempt(|| format!("make {}", run.display()))?;
+        let data = crate::beneath::open_root(self.layout.data())?;
+        if crate::beneath::is_mounted(&data, "run").attempt(|| "look at the run directory")? {
+            return Ok(());
+        }
+        let quiet = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
+        mounts::attach_at(mounts::detached("tmpfs", &[("mode", Some("0700"))], quiet)?, &data, "run")
+    }
+
+    /// Takes the run directory down, if nothing of any pod is in it, and the node's cgroups.
+    pub fn clean_up(&self) -> Result<(), Fault> {
+        let pods = self.layout.run().join("pods");
+        if fs::read_dir(&pods).is_ok_and(|mut entries| entries.next().is_some()) {
+            return Err(Fault::transient(format!("{} still has pods", pods.display())));
+        }
+        let data = crate::beneath::open_root(self.layout.data())?;
+        mounts::unmount_all(&data, "run")?;
+        crate::beneath::remove_tree(&data, "run")?;
+        self.cgroups.remove_own()
+    }
+
+    /// The control groups.
+    pub fn cgroups(&self) -> &Cgroups {
+        &self.cgroups
+    }
+
+    /// The node's allocatable changed.
+    pub fn set_allocatable(&self, allocatable: ResourceList) {
+        *self.allocatable.lock().unwrap_or_else(PoisonError::into_inner) = allocatable;
+    }
+
+    fn allocatable(&self) -> ResourceList {
+        self.allocatable.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn watch(&self) -> Option<Arc<Watch>> {
+        self.watch.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn tell(&self, fact: Fact) {
+        // Nobody listens any more: the next agent observes.
+        self.facts.send(fact).ok();
+    }
+
+    /// Lets go of every shim and ends the threads. Nothing that runs is disturbed.
+    pub fn let_go(&self) {
+        if let Some(watch) = self.watch() {
+            watch.end();
+        }
+        let sandboxes: Vec<Sandbox> = {
+            let mut state = self.lock();
+            state.sandboxes.values_mut().for_each(|sandbox| sandbox.stopping = true);
+            state.sandboxes.values().cloned().collect()
+        };
+        sandboxes.iter().for_each(|sandbox| sandbox.link.hang_up());
+    }
+
+    /// A container ended: told once, whichever source was first.
+    fn exited(&self, pod: PodUid, id: &ContainerId, record: ExitRecord) {
+        let key = (pod, id.clone());
+        {
+            let mut state = self.lock();
+            match state.containers.get_mut(&key) {
+                Some(known) if !matches!(known.phase, Phase::Ended(_)) => {
+                    known.phase = Phase::Ended(record.clone());
+                    known.pidfd = None;
+                }
+                Some(_) | None => return,
+            }
+        }
+        self.changed.notify_all();
+        if let Some(watch) = self.watch() {
+            watch.forget(&key);
+        }
+        // What never ran has no exit: its start failed, and that was told.
+        if record.start_error.is_none() {
+            self.tell(Fact::ContainerExited { pod, container: id.clone(), exit: exit(&record) });
+        }
+    }
+
+    /// Writes an exit down that the shim could not.
+    fn keep_exit(&self, pod: PodUid, id: &ContainerId, record: &ExitRecord) {
+        let sandbox = self.lock().containers.get(&(pod, id.clone())).map(|known| known.sandbox);
+        let Some(sandbox) = sandbox else { return };
+        let path = self.container_dir(pod, sandbox, id);
+        if let (Ok(dir), Ok(text)) = (crate::beneath::open_root(&path), serde_json::to_vec(record)) {
+            crate::volumes::write_whole(&dir, "exit.json", &text).ok();
+        }
+    }
+
+    fn sandbox_dir(&self, pod: PodUid, attempt: u32) -> PathBuf {
+        self.layout.run().join("pods").join(pod.to_string()).join(attempt.to_string())
+    }
+
+    fn container_dir(&self, pod: PodUid, sandbox: u32, id: &ContainerId) -> PathBuf {
+        self.sandbox_dir(pod, sandbox).join("c").join(layout::container_file(id))
+    }
+
+    /// The newest instance of every name that is here, and of what is left of a pod, for people.
+    pub fn containers(&self) -> Vec<(PodUid, ContainerId, bool)> {
+        let state = self.lock();
+        let all = state.containers.iter();
+        all.map(|((pod, id), known)| (*pod, id.clone(), !matches!(known.phase, Phase::Ended(_)))).collect()
+    }
+
+    /// The sandboxes whose shim lives.
+    pub fn sandboxes(&self) -> Vec<(PodUid, u32)> {
+        self.lock().sandboxes.keys().copied().collect()
+    }
+
+    /// The newest running instance of a name, as a process to be signalled.
+    pub fn running(&self, pod: PodUid, name: &str) -> Option<Process> {
+        let state = self.lock();
+        let mut of_name = state.containers.iter().rev().filter(|((of, id), known)| {
+            *of == pod && &*id.name == name && matches!(known.phase, Phase::Running { .. })
+        });
+        of_name.next().and_then(|(_, known)| known.pidfd.clone()).map(Process::new)
+    }
+}
+
+/// The control group of a pod.
+fn pod_group(pod: PodUid) -> String {
+    format!("pod{pod}")
+}
+
+/// The control group of a container.
+fn container_group(pod: PodUid, id: &ContainerId) -> String {
+    format!("{}/{}", pod_group(pod), layout::container_file(id))
+}
+
+/// The control group of a pod's shim.
+fn shim_group(pod: PodUid, attempt: u32) -> String {
+    format!("{}/shim.{attempt}", pod_group(pod))
+}
+
+/// A record as the core hears of it.
+fn exit(record: &ExitRecord) -> Exit {
+    let reason = match (record.start_error.is_some(), record.out_of_memory, record.code) {
+        (true, _, _) => "StartError",
+        (false, true, _) => "OOMKilled",
+        (false, false, 0) => "Completed",
+        (false, false, _) => "Error",
+    };
+    Exit {
+        code: record.code,
+        signal: record.signal,
+        reason: reason.into(),
+        started_at: record.started_at.map(Time),
+        finished_at: Time(record.finished_at),
+    }
+}
+
+/// Removes a directory of the node's own with everything below it.
+fn remove_dir(path: &Path) -> Result<(), Fault> {
+    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return Ok(()) };
+    match crate::beneath::open_root(parent) {
+        Ok(parent) => crate::beneath::remove_tree(&parent, name),
+        Err(_) if !parent.exists() => Ok(()),
+        Err(fault) => Err(fault),
+    }
+}

@@ -1,0 +1,348 @@
+//! Sandboxes: a pod's shim, its cgroups and its directory.
+
+use super::{Phase, Runtime, Sandbox, container_group, pod_group, remove_dir, shim_group};
+use crate::beneath;
+use crate::compose;
+use crate::fault::{Attempt, Fault};
+use crate::fields::PodFields;
+use crate::layout;
+use crate::pod::plan::{ExitRecord, SandboxPlan};
+use crate::pod::shim;
+use crate::pod::wire::Ask;
+use crate::runtime::link::Link;
+use nodefold_core::event::Fact;
+use nodefold_core::ids::{ContainerId, PodUid};
+use nodefold_core::resources::{ResourceList, ResourceName, Resources};
+use nodefold_core::spec::{Pod, PodSpec};
+use std::fs;
+use std::io::Read;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+/// /dev/shm of a pod, as containerd makes it.
+const SHM_BYTES: u64 = 64 << 20;
+/// Killed processes are gone well within this; more means that the kernel can't end them.
+const KILLED_WITHIN: Duration = Duration::from_secs(20);
+
+impl Runtime {
+    /// Makes a pod's sandbox. There already is success.
+    pub fn create_sandbox(
+        self: &Arc<Runtime>,
+        attempt: u32,
+        pod: &Pod,
+        allocated: &PodSpec,
+    ) -> Result<(), Fault> {
+        let uid = pod.uid;
+        if self.lock().sandboxes.get(&(uid, attempt)).is_some_and(|sandbox| !sandbox.link.is_closed()) {
+            return Ok(());
+        }
+        let manifest = nodefold_k8s::blob_to_json(&allocated.rest);
+        if manifest["shareProcessNamespace"].as_bool() == Some(true) {
+            return Err(Fault::refused(
+                "this node can't share a process namespace between a pod's containers",
+            ));
+        }
+        let made = self.make_sandbox(attempt, pod, allocated, &manifest);
+        if made.is_err() {
+            // What was made of it goes again, so that the next attempt begins anew; a shim that came up is killed.
+            self.cgroups.kill(&shim_group(uid, attempt)).ok();
+            self.remove_sandbox_files(uid, attempt).ok();
+        }
+        made
+    }
+
+    fn make_sandbox(
+        self: &Arc<Runtime>,
+        attempt: u32,
+        pod: &Pod,
+        allocated: &PodSpec,
+        manifest: &serde_json::Value,
+    ) -> Result<(), Fault> {
+        let uid = pod.uid;
+        let dir = self.sandbox_dir(uid, attempt);
+        for inner in ["c", "etc"] {
+            let inner = dir.join(inner);
+            fs::create_dir_all(&inner).attempt(|| format!("make {}", inner.display()))?;
+        }
+        let allocatable = self.allocatable();
+        let fields = PodFields {
+            pod,
+            spec: allocated,
+            allocatable: &allocatable,
+            node_name: &self.node_name,
+            pod_ip: (!allocated.host_network).then_some(super::POD_ADDRESS),
+        };
+        let hostname = match allocated.host_network {
+            true => rustix::system::uname().nodename().to_string_lossy().into_owned(),
+            false => compose::hostname(&fields),
+        };
+        self.write_etc(&dir.join("etc"), &hostname, manifest, allocated.host_network)?;
+        let group = shim_group(uid, attempt);
+        self.cgroups.make(&group)?;
+        self.limit_pod(uid, allocated);
+        let plan = SandboxPlan {
+            dir: dir.display().to_string(),
+            hostname,
+            host_network: allocated.host_network,
+            host_ipc: manifest["hostIPC"].as_bool().unwrap_or(false),
+            sysctls: sysctls(manifest)?,
+            joins: self.cgroups.procs(&group).iter().map(|path| path.display().to_string()).collect(),
+            shm_bytes: SHM_BYTES,
+        };
+        let text = serde_json::to_vec(&plan).map_err(|error| Fault::refused(error.to_string()))?;
+        let path = dir.join("sandbox.json");
+        fs::write(&path, text).attempt(|| format!("write {}", path.display()))?;
+        let mut child = Command::new(&self.shim_program)
+            .arg(shim::ARGUMENT)
+            .arg(&path)
+            .env_clear()
+            .current_dir("/")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .attempt(|| format!("start the pod's shim ({})", self.shim_program.display()))?;
+        let told = hear(&mut child);
+        if told != shim::READY {
+            child.kill().and_then(|()| child.wait()).attempt(|| "end a shim that did not come up")?;
+            return Err(Fault::refused(format!("the pod's shim did not come up: {told}")));
+        }
+        self.connect(uid, attempt, Some(child))
+    }
+
+    /// Connects to a sandbox's shim and hears of exits from now on.
+    pub(super) fn connect(
+        self: &Arc<Runtime>,
+        pod: PodUid,
+        attempt: u32,
+        child: Option<Child>,
+    ) -> Result<(), Fault> {
+        let dir = beneath::open_root(&self.sandbox_dir(pod, attempt))?;
+        let (for_exits, for_end) = (Arc::downgrade(self), Arc::downgrade(self));
+        let exited = move |file: String, record: ExitRecord| {
+            if let (Some(runtime), Some(id)) = (for_exits.upgrade(), layout::container_of_file(&file)) {
+                runtime.exited(pod, &id, record);
+            }
+        };
+        let closed = move || {
+            if let Some(runtime) = for_end.upgrade() {
+                runtime.link_closed(pod, attempt);
+            }
+            // The shim of this agent's own: reaped. (Others' are process 1's.) It may live on if only the link was given up;
+            // then this waits on a thread that nobody needs.
+            if let Some(mut child) = child {
+                child.wait().ok();
+            }
+        };
+        let link = Link::connect(&dir, exited, closed)?;
+        self.lock().sandboxes.insert((pod, attempt), Sandbox { link: link.clone(), stopping: false });
+        link.call(Ask::Subscribe, &[]).map(drop)
+    }
+
+    /// A shim ended, or its link was given up. If nobody wanted that, its containers can't be held any more: they are killed,
+    /// and the pod's sandbox is told as stopped (linux-executor §5).
+    fn link_closed(&self, pod: PodUid, attempt: u32) {
+        let (stopping, orphans) = {
+            let mut state = self.lock();
+            let Some(sandbox) = state.sandboxes.remove(&(pod, attempt)) else { return };
+            let orphans: Vec<ContainerId> = state
+                .containers
+                .iter()
+                .filter(|((of, _), known)| {
+                    *of == pod && known.sandbox == attempt && !matches!(known.phase, Phase::Ended(_))
+                })
+                .map(|((_, id), _)| id.clone())
+                .collect();
+            (sandbox.stopping, orphans)
+        };
+        self.changed.notify_all();
+        if stopping {
+            return;
+        }
+        for id in orphans {
+            self.cgroups.kill(&container_group(pod, &id)).ok();
+        }
+        self.tell(Fact::SandboxStopped { pod, attempt });
+    }
+
+    /// Stops a sandbox: kills what still runs in it, waits until all exits are known, and ends the shim. Gone is success.
+    pub fn stop_sandbox(&self, pod: PodUid, attempt: u32) -> Result<(), Fault> {
+        let link = {
+            let mut state = self.lock();
+            match state.sandboxes.get_mut(&(pod, attempt)) {
+                Some(sandbox) => {
+                    sandbox.stopping = true;
+                    Some(sandbox.link.clone())
+                }
+                None => None,
+            }
+        };
+        for id in self.living_in(pod, attempt) {
+            self.cgroups.kill(&container_group(pod, &id))?;
+        }
+        self.wait_until(|runtime| runtime.living_in(pod, attempt).is_empty()).then_some(()).ok_or_else(
+            || {
+                Fault::uncertain(format!(
+                    "containers of sandbox {attempt} of pod {pod} do not end, though killed"
+                ))
+            },
+        )?;
+        if let Some(link) = link {
+            match link.call(Ask::Quit, &[]) {
+                Ok(_) => {}
+                Err(_) if link.is_closed() => {}
+                Err(fault) => return Err(fault),
+            }
+            self.wait_until(|runtime| !runtime.lock().sandboxes.contains_key(&(pod, attempt)));
+        }
+        // A shim that this agent never was connected to, or that hangs.
+        self.cgroups.kill(&shim_group(pod, attempt))
+    }
+
+    fn living_in(&self, pod: PodUid, attempt: u32) -> Vec<ContainerId> {
+        let state = self.lock();
+        let of_sandbox = state.containers.iter().filter(|((of, _), known)| {
+            *of == pod && known.sandbox == attempt && !matches!(known.phase, Phase::Ended(_))
+        });
+        of_sandbox.map(|((_, id), _)| id.clone()).collect()
+    }
+
+    /// Waits until something holds, looked at whenever a container ended or a link closed. False: it still doesn't.
+    fn wait_until(&self, holds: impl Fn(&Runtime) -> bool) -> bool {
+        let mut left = 100;
+        while !holds(self) {
+            if left == 0 {
+                return false;
+            }
+            left -= 1;
+            let state = self.lock();
+            // Woken by each change; the timeout only bounds the whole.
+            drop(
+                self.changed.wait_timeout(state, KILLED_WITHIN / 100).unwrap_or_else(PoisonError::into_inner),
+            );
+        }
+        true
+    }
+
+    /// Removes a stopped sandbox.
+    pub fn remove_sandbox(&self, pod: PodUid, attempt: u32) -> Result<(), Fault> {
+        if self.lock().sandboxes.contains_key(&(pod, attempt)) {
+            return Err(Fault::refused(format!("sandbox {attempt} is still ready: stop it first")));
+        }
+        self.remove_sandbox_files(pod, attempt)
+    }
+
+    fn remove_sandbox_files(&self, pod: PodUid, attempt: u32) -> Result<(), Fault> {
+        self.cgroups.remove(&shim_group(pod, attempt))?;
+        let dir = self.sandbox_dir(pod, attempt);
+        // Containers that are kept for their exit (their records live in the sandbox's directory) are forgotten with it.
+        self.lock().containers.retain(|(of, _), known| *of != pod || known.sandbox != attempt);
+        remove_dir(&dir)?;
+        let of_pod = dir.parent().map(std::path::Path::to_owned).unwrap_or_default();
+        match fs::remove_dir(&of_pod) {
+            // The last of the pod's sandboxes: its groups go, too, and the logs of a pod that left none.
+            Ok(()) => {
+                self.cgroups.remove(&pod_group(pod))?;
+                self.remove_pod_logs(pod)
+            }
+            Err(_) => Ok(()),
+        }
+    }
+
+    /// Sets the pod's own group to what its containers may have together. Version 1 refuses to shrink it below a container that
+    /// is still there; it is set again with the next one.
+    pub(super) fn limit_pod(&self, pod: PodUid, allocated: &PodSpec) {
+        self.cgroups.limit(&pod_group(pod), &pod_resources(allocated)).ok();
+    }
+
+    fn write_etc(
+        &self,
+        etc: &std::path::Path,
+        hostname: &str,
+        manifest: &serde_json::Value,
+        host_network: bool,
+    ) -> Result<(), Fault> {
+        let mut hosts = String::from(
+            "# Kubernetes-managed hosts file.\n127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n",
+        );
+        if host_network {
+            hosts = fs::read_to_string("/etc/hosts").unwrap_or(hosts);
+        }
+        hosts.push_str(&format!("127.0.1.1\t{hostname}\n"));
+        for alias in manifest["hostAliases"].as_array().into_iter().flatten() {
+            let names: Vec<&str> = alias["hostnames"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .filter_map(|name| name.as_str())
+                .collect();
+            hosts.push_str(&format!("{}\t{}\n", alias["ip"].as_str().unwrap_or(""), names.join("\t")));
+        }
+        let resolv = fs::read_to_string("/etc/resolv.conf").unwrap_or_default();
+        for (name, text) in [("hosts", hosts), ("hostname", format!("{hostname}\n")), ("resolv.conf", resolv)]
+        {
+            fs::write(etc.join(name), text).attempt(|| format!("write {name}"))?;
+        }
+        Ok(())
+    }
+}
+
+/// What the shim says until it closes its output or says that it is ready.
+fn hear(child: &mut Child) -> String {
+    let mut told = String::new();
+    let Some(mut stdout) = child.stdout.take() else { return told };
+    let mut buffer = [0; 1024];
+    while told != shim::READY {
+        match stdout.read(&mut buffer) {
+            Ok(0) | Err(_) => break,
+            Ok(got) => told.push_str(&String::from_utf8_lossy(&buffer[..got])),
+        }
+    }
+    told
+}
+
+/// `sysctls` of the pod as paths below /proc/sys: those of namespaces that the pod has for itself.
+fn sysctls(manifest: &serde_json::Value) -> Result<Vec<(String, String)>, Fault> {
+    let mut set = Vec::new();
+    for sysctl in manifest["securityContext"]["sysctls"].as_array().into_iter().flatten() {
+        let name = sysctl["name"].as_str().unwrap_or("");
+        let path = name.replace('.', "/");
+        let is_own = ["net/", "kernel/shm", "kernel/msg", "kernel/sem", "fs/mqueue/"]
+            .iter()
+            .any(|prefix| path.starts_with(prefix));
+        if !is_own || path.split('/').any(|part| part == ".." || part.is_empty()) {
+            return Err(Fault::refused(format!("sysctl {name:?} is not one that a pod has for itself")));
+        }
+        set.push((path, sysctl["value"].as_str().unwrap_or("").to_owned()));
+    }
+    Ok(set)
+}
+
+/// What a pod's containers may have together: requests in sum; a limit only if every container has one.
+pub fn pod_resources(spec: &PodSpec) -> Resources {
+    if let Some(resources) = &spec.resources {
+        return resources.clone();
+    }
+    let mut sum = Resources::default();
+    let running: Vec<_> = spec
+        .containers
+        .iter()
+        .chain(spec.init_containers.iter().filter(|c| PodSpec::is_sidecar(c)))
+        .collect();
+    for container in &running {
+        sum.requests.add(&container.resources.requests);
+    }
+    let mut limits = ResourceList::default();
+    for resource in [ResourceName::Cpu, ResourceName::Memory] {
+        let limit_of = |c: &nodefold_core::spec::Container| c.resources.limits.given(&resource);
+        let all: Option<Vec<u64>> = running.iter().map(|c| limit_of(c)).collect();
+        let init: Option<Vec<u64>> = spec.init_containers.iter().map(|c| limit_of(c)).collect();
+        if let (Some(all), Some(init)) = (all, init) {
+            let highest = init.into_iter().max().unwrap_or(0);
+            limits.set(resource, all.iter().sum::<u64>().max(highest));
+        }
+    }
+    sum.limits = limits;
+    sum
+}

@@ -1,0 +1,159 @@
+//! The one place with unsafe code: system calls that rustix does not offer as safe functions. Each block says why it is
+//! sound; nothing here decides anything.
+#![allow(
+    unsafe_code,
+    reason = "clone3, mount_setattr, seccomp and ioctls have no safe wrapper; see each block"
+)]
+
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use rustix::io::Errno;
+use rustix::thread::UnshareFlags;
+use std::io;
+
+/// libc has it as a C int, which is too small for it.
+const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
+
+fn check(result: libc::c_long) -> io::Result<libc::c_long> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
+/// Leaves namespaces for new ones. `FILES` can't be asked for.
+pub fn unshare(flags: UnshareFlags) -> Result<(), Errno> {
+    let flags = flags.difference(UnshareFlags::FILES);
+    // SAFETY: what makes `unshare` unsafe is a file table that threads no longer share; FILES was taken out above.
+    unsafe { rustix::thread::unshare_unsafe(flags) }
+}
+
+/// A child process: its number, and a descriptor that means it and never another.
+pub struct Child {
+    /// Its number in this process's pid namespace.
+    pub pid: i32,
+    /// Its pidfd.
+    pub pidfd: OwnedFd,
+}
+
+/// Which namespaces a child gets for itself.
+#[derive(Copy, Clone, Debug, Default)]
+pub struct NewNamespaces {
+    /// A pid namespace: the child is process 1 in it.
+    pub pid: bool,
+    /// A mount namespace.
+    pub mount: bool,
+}
+
+/// Forks with clone3 into a cgroup. The child closes its copies of `not_for_child`, runs `child` and never returns from
+/// here; the parent gets its pidfd. For a process of one thread, as the pod shim is: a lock that another thread held would
+/// stay locked in the child.
+pub fn clone_child(
+    namespaces: NewNamespaces,
+    cgroup: Option<BorrowedFd<'_>>,
+    not_for_child: &[BorrowedFd<'_>],
+    child: impl FnOnce() -> i32,
+) -> io::Result<Child> {
+    let mut pidfd: RawFd = -1;
+    let mut flags = libc::CLONE_PIDFD as u64;
+    if namespaces.pid {
+        flags |= libc::CLONE_NEWPID as u64;
+    }
+    if namespaces.mount {
+        flags |= libc::CLONE_NEWNS as u64;
+    }
+    // SAFETY: all-zero is a valid clone_args: no flags, no pointers.
+    let mut args: libc::clone_args = unsafe { std::mem::zeroed() };
+    args.pidfd = (&raw mut pidfd) as u64;
+    args.exit_signal = libc::SIGCHLD as u64;
+    if let Some(cgroup) = cgroup {
+        flags |= CLONE_INTO_CGROUP;
+        args.cgroup = cgroup.as_raw_fd() as u64;
+    }
+    args.flags = flags;
+    // SAFETY: no CLONE_VM, and no new stack: this is fork. `args` and `pidfd` outlive the call. The child gets a copy of a
+    // process of one thread, so no lock is held by a thread that it lacks, and ordinary Rust may run in it.
+    let result =
+        unsafe { libc::syscall(libc::SYS_clone3, &raw mut args, std::mem::size_of::<libc::clone_args>()) };
+    if check(result)? == 0 {
+        for fd in not_for_child {
+            // SAFETY: the owners of these descriptors are the parent's; none of their code runs in the child, which leaves
+            // through `_exit`, so that nobody uses or closes the numbers again.
+            unsafe { libc::close(fd.as_raw_fd()) };
+        }
+        let code = child();
+        // SAFETY: ends the child at once, without running the destructors and exit handlers that are the parent's.
+        unsafe { libc::_exit(code) }
+    }
+    // SAFETY: the kernel stored a new descriptor there (CLONE_PIDFD), which nobody else owns.
+    let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
+    Ok(Child { pid: result as i32, pidfd })
+}
+
+/// Sets attributes (`MOUNT_ATTR_*`) and propagation of a mount, or of the whole tree below it.
+pub fn mount_setattr(mount: impl AsFd, set: u64, propagation: u64, recursive: bool) -> Result<(), Errno> {
+    let attr = libc::mount_attr { attr_set: set, attr_clr: 0, propagation, userns_fd: 0 };
+    let flags = libc::AT_EMPTY_PATH | if recursive { libc::AT_RECURSIVE } else { 0 };
+    // SAFETY: the empty path is a C string, `attr` outlives the call and its size is told.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_mount_setattr,
+            mount.as_fd().as_raw_fd(),
+            c"".as_ptr(),
+            flags,
+            &raw const attr,
+            std::mem::size_of::<libc::mount_attr>(),
+        )
+    };
+    if result < 0 { Err(last_errno()) } else { Ok(()) }
+}
+
+fn last_errno() -> Errno {
+    Errno::from_raw_os_error(io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO))
+}
+
+/// Marks every descriptor from a number on to be closed by exec.
+pub fn close_on_exec_from(first: u32) -> Result<(), Errno> {
+    // SAFETY: it closes nothing now; descriptors of this process stay valid.
+    let result = unsafe { libc::syscall(libc::SYS_close_range, first, u32::MAX, libc::CLOSE_RANGE_CLOEXEC) };
+    if result < 0 { Err(last_errno()) } else { Ok(()) }
+}
+
+/// How a process ended, asked of its pidfd by whoever holds one, parent or not. `None`: it has not been reaped yet, or
+/// this kernel (before 6.15) can't say.
+pub fn exit_status_of(pidfd: impl AsFd) -> Option<i32> {
+    // SAFETY: all-zero is a valid value: its fields are plain numbers.
+    let mut info: libc::pidfd_info = unsafe { std::mem::zeroed() };
+    info.mask = u64::from(libc::PIDFD_INFO_EXIT);
+    // SAFETY: the request's size says how large `info` is, and `info` outlives the call.
+    let result = unsafe { libc::ioctl(pidfd.as_fd().as_raw_fd(), libc::PIDFD_GET_INFO as _, &raw mut info) };
+    (result == 0 && info.mask & u64::from(libc::PIDFD_INFO_EXIT) != 0).then_some(info.exit_code)
+}
+
+/// Sets the loopback interface of this network namespace up.
+pub fn loopback_up() -> io::Result<()> {
+    // SAFETY: creates a descriptor, or fails.
+    let socket = unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) };
+    check(libc::c_long::from(socket))?;
+    // SAFETY: a new descriptor that nobody else owns.
+    let socket = unsafe { OwnedFd::from_raw_fd(socket) };
+    // SAFETY: all-zero is a valid ifreq.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    for (to, from) in request.ifr_name.iter_mut().zip(b"lo") {
+        *to = *from as libc::c_char;
+    }
+    request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
+    // SAFETY: SIOCSIFFLAGS reads one ifreq, which outlives the call.
+    let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS, &raw const request) };
+    check(libc::c_long::from(result)).map(|_| ())
+}
+
+/// One instruction of a seccomp program.
+pub type BpfInstruction = libc::sock_filter;
+
+/// Binds this thread to a seccomp program, for itself and all its children.
+pub fn install_seccomp(program: &[BpfInstruction]) -> io::Result<()> {
+    let len =
+        u16::try_from(program.len()).map_err(|_| io::Error::other("the seccomp program is too long"))?;
+    let prog = libc::sock_fprog { len, filter: program.as_ptr().cast_mut() };
+    // SAFETY: the kernel copies `len` instructions from `filter` and writes nothing; both outlive the call.
+    let result =
+        unsafe { libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, &raw const prog) };
+    check(result).map(|_| ())
+}

@@ -1,0 +1,70 @@
+//! What the node notes on disk about each volume before its first side effect: which life of the name it is, and whether it
+//! is whole. The next agent learns from it what an earlier one left.
+
+use crate::beneath;
+use crate::fault::{Attempt, Fault};
+use rustix::fd::OwnedFd;
+use rustix::fs::{AtFlags, Mode, OFlags, openat, renameat, unlinkat};
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+use std::io::{Read, Write};
+
+/// A volume's record.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VolumeRecord {
+    /// Which life of the name.
+    pub generation: u32,
+    /// The plugin's directory; none for what has no directory of its own.
+    pub plugin: Option<String>,
+    /// It is set up whole.
+    pub ready: bool,
+}
+
+fn file(volume: &str) -> String {
+    format!("{volume}.json")
+}
+
+/// Writes a file of a directory so that readers see the former one or the new one, whole.
+pub fn write_whole(dir: &OwnedFd, name: &str, bytes: &[u8]) -> Result<(), Fault> {
+    let temporary = format!("{name}.tmp");
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let made =
+        openat(dir, &temporary, flags, Mode::from_raw_mode(0o600)).attempt(|| format!("make {temporary}"))?;
+    std::fs::File::from(made).write_all(bytes).attempt(|| format!("write {temporary}"))?;
+    renameat(dir, &temporary, dir, name).attempt(|| format!("rename {temporary}"))
+}
+
+/// Notes a volume.
+pub fn write(records: &OwnedFd, volume: &str, record: &VolumeRecord) -> Result<(), Fault> {
+    let text = serde_json::to_vec(record).map_err(|error| Fault::refused(error.to_string()))?;
+    write_whole(records, &file(volume), &text)
+}
+
+/// What is noted of a volume.
+pub fn read(records: &OwnedFd, volume: &str) -> Result<Option<VolumeRecord>, Fault> {
+    let name = file(volume);
+    let found = match beneath::open(records, &name, OFlags::RDONLY | OFlags::NONBLOCK) {
+        Ok(found) => found,
+        Err(Errno::NOENT) => return Ok(None),
+        Err(errno) => return Err(errno).attempt(|| format!("open {name}")),
+    };
+    let mut text = Vec::new();
+    std::fs::File::from(found).read_to_end(&mut text).attempt(|| format!("read {name}"))?;
+    serde_json::from_slice(&text)
+        .map(Some)
+        .map_err(|error| Fault::refused(format!("{name} is no record of a volume: {error}; remove it")))
+}
+
+/// Forgets a volume.
+pub fn forget(records: &OwnedFd, volume: &str) -> Result<(), Fault> {
+    match unlinkat(records, file(volume), AtFlags::empty()) {
+        Ok(()) | Err(Errno::NOENT) => Ok(()),
+        Err(errno) => Err(errno).attempt(|| format!("remove the record of {volume}")),
+    }
+}
+
+/// The names of the volumes that have a record.
+pub fn volumes(records: &OwnedFd) -> Result<Vec<String>, Fault> {
+    let names = beneath::names(records).attempt(|| "list the records of volumes")?;
+    Ok(names.iter().filter_map(|name| name.to_str().ok()?.strip_suffix(".json").map(str::to_owned)).collect())
+}

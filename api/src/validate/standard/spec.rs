@@ -1,0 +1,124 @@
+//! The rest of a pod's spec: choices, names and ranges of fields that are neither volumes nor containers.
+
+use super::{one_of, security};
+use crate::validate::Errors;
+use crate::validate::names::{label, label_problem, qualified_name_problem, subdomain_problem};
+use crate::view::{at, list, name, spec_list, text};
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+pub(super) fn resource_claims(pod: &Value, errors: &mut Errors) {
+    errors.judge("");
+    let mut names = BTreeSet::new();
+    for (i, claim) in spec_list(pod, "resourceClaims").iter().enumerate() {
+        let path = format!("spec.resourceClaims[{i}]");
+        if name(claim).is_empty() {
+            errors.required(format!("{path}.name"), "");
+        } else if !names.insert(name(claim)) {
+            errors.duplicate(format!("{path}.name"), name(claim), "");
+        } else {
+            label(name(claim), &format!("{path}.name"), errors);
+        }
+        let (own, template) = (at(claim, "resourceClaimName"), at(claim, "resourceClaimTemplateName"));
+        let detail = match (own.is_null(), template.is_null()) {
+            (false, false) => {
+                "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"
+            }
+            (true, true) => "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`",
+            (true, false) | (false, true) => continue,
+        };
+        errors.invalid(path, claim, detail);
+    }
+}
+
+/// In Kubernetes' order.
+pub(super) fn rest(pod: &Value, errors: &mut Errors) {
+    errors.judge("");
+    let spec = at(pod, "spec");
+    one_of(
+        at(spec, "restartPolicy"),
+        "spec.restartPolicy".to_owned(),
+        &["Always", "OnFailure", "Never"],
+        errors,
+    );
+    let dns = ["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"];
+    one_of(at(spec, "dnsPolicy"), "spec.dnsPolicy".to_owned(), &dns, errors);
+    for (key, value) in at(spec, "nodeSelector").as_object().into_iter().flatten() {
+        if let Some(problem) = qualified_name_problem(key) {
+            errors.invalid("spec.nodeSelector", &Value::from(key.as_str()), problem);
+        }
+        if let Some(problem) = value.as_str().and_then(label_problem) {
+            errors.invalid("spec.nodeSelector", value, problem);
+        }
+    }
+    pod_security(spec, errors);
+    for (i, secret) in spec_list(pod, "imagePullSecrets").iter().enumerate() {
+        if name(secret).is_empty() {
+            errors.required(format!("spec.imagePullSecrets[{i}].name"), "");
+        }
+    }
+    scheduling_gates(pod, errors);
+    for (field, value) in [("serviceAccountName", text(spec, "serviceAccountName"))] {
+        if let Some(problem) = subdomain_problem(value).filter(|_| !value.is_empty()) {
+            errors.invalid(format!("spec.{field}"), &Value::from(value), problem);
+        }
+    }
+    if let Some(problem) =
+        subdomain_problem(text(spec, "nodeName")).filter(|_| !text(spec, "nodeName").is_empty())
+    {
+        errors.invalid("spec.nodeName", at(spec, "nodeName"), problem);
+    }
+    let deadline = at(spec, "activeDeadlineSeconds");
+    if deadline.as_i64().is_some_and(|s| !(1..=i64::from(i32::MAX)).contains(&s)) {
+        errors.invalid("spec.activeDeadlineSeconds", deadline, "must be between 1 and 2147483647, inclusive");
+    }
+    for field in ["hostname", "subdomain"] {
+        if !text(spec, field).is_empty() {
+            label(text(spec, field), &format!("spec.{field}"), errors);
+        }
+    }
+    match text(at(spec, "os"), "name") {
+        "" if at(spec, "os").is_null() => {}
+        "" => errors.required("spec.os.name", "cannot be empty"),
+        "linux" => security::of_linux(pod, errors),
+        "windows" => {}
+        other => errors.not_supported("spec.os", &Value::from(other), &["linux", "windows"]),
+    }
+}
+
+fn pod_security(spec: &Value, errors: &mut Errors) {
+    errors.judge("S38");
+    let context = at(spec, "securityContext");
+    for field in ["fsGroup", "runAsUser", "runAsGroup"] {
+        security::id(at(context, field), format!("spec.securityContext.{field}"), errors);
+    }
+    for (i, group) in list(context, "supplementalGroups").iter().enumerate() {
+        security::id(group, format!("spec.securityContext.supplementalGroups[{i}]"), errors);
+    }
+    security::profile(
+        at(context, "seccompProfile"),
+        "seccomp",
+        "spec.securityContext.seccompProfile",
+        errors,
+    );
+    security::profile(
+        at(context, "appArmorProfile"),
+        "AppArmor",
+        "spec.securityContext.appArmorProfile",
+        errors,
+    );
+}
+
+fn scheduling_gates(pod: &Value, errors: &mut Errors) {
+    errors.judge("");
+    let mut seen = BTreeSet::new();
+    for (i, gate) in spec_list(pod, "schedulingGates").iter().enumerate() {
+        let path = format!("spec.schedulingGates[{i}]");
+        if let Some(problem) = qualified_name_problem(name(gate)) {
+            errors.invalid(path.as_str(), &Value::from(name(gate)), problem);
+        }
+        if !seen.insert(name(gate)) {
+            errors.duplicate(path, name(gate), "");
+        }
+    }
+}

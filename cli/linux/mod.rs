@@ -1,0 +1,42 @@
+//! Scenarios on this host: the same files, the same expectations, real mounts and processes.
+
+mod stage;
+
+use crate::args;
+use crate::ending::Unusable;
+use anyhow::Result;
+use nodefold_agent::layout::Layout;
+use nodefold_harness::log::{FactLog, InMemory};
+use nodefold_harness::{Observer, Outcome, Scenario, node_config, run_on};
+use stage::{Ground, LinuxStage};
+
+/// Plays a scenario on this host, in a directory of its own, and takes everything down that it left.
+pub fn run(
+    scenario: &Scenario,
+    args: &args::Run,
+    log: Option<Box<dyn FactLog>>,
+    observer: &mut dyn Observer,
+) -> Result<Outcome> {
+    let refused: Vec<String> =
+        scenario.simulation_only().map(|step| format!("line {}: {}", step.line, step.title)).collect();
+    if !refused.is_empty() || scenario.node.images.is_some() {
+        let what = match refused.as_slice() {
+            [] => "the node's list of images".to_owned(),
+            steps => steps.join("; "),
+        };
+        let what = format!("{}: only a simulated world can do this: {what}", scenario.file);
+        return Err(Unusable::new(what, "play it without --backend linux").into());
+    }
+    let directory = tempfile::Builder::new().prefix("nodefold-run-").tempdir()?;
+    let layout = Layout::at(directory.path());
+    let log = log.unwrap_or_else(|| Box::<InMemory>::default());
+    let ground = Ground { layout, images: args.images.iter().cloned().collect() };
+    let opened = LinuxStage::open(scenario, node_config(scenario), ground, log);
+    let mut stage = opened.map_err(|error| Unusable::new(error, "see `nodefold doctor`"))?;
+    let outcome = run_on(scenario, &mut stage, observer);
+    let left = stage.clear().map_err(|error| Unusable::new(format!("after the story: {error}"), ""))?;
+    if !left.is_empty() {
+        return Err(Unusable::new(format!("left behind on this host: {}", left.join(", ")), "").into());
+    }
+    Ok(outcome)
+}

@@ -1,0 +1,145 @@
+//! Shrinking: delta-debugs a history that breaks an invariant down to a local minimum: fewer steps, faults and pods, simpler
+//! objects, rounder times, an earlier end. A smaller history counts only if it breaks the same invariant.
+
+mod simpler;
+
+use crate::history::{History, Replayed, replay};
+use crate::scenario::Verb;
+use crate::swarm::{BrainOf, Broken};
+use simpler::simpler;
+
+/// A history at a local minimum, or as small as the time allowed.
+#[derive(Clone, Debug)]
+pub struct Shrunk {
+    /// The history.
+    pub history: History,
+    /// What it breaks.
+    pub broken: Broken,
+    /// How many histories were tried.
+    pub tried: u32,
+    /// Nothing smaller breaks it: the time did not run out.
+    pub is_minimal: bool,
+}
+
+/// Shrinks a history; `None` if it breaks nothing. `goes_on` says whether there is time for another try.
+pub fn shrink(history: &History, brain: &BrainOf, goes_on: &mut dyn FnMut() -> bool) -> Option<Shrunk> {
+    let first = replay(history, brain);
+    let broken = first.broken.first()?.clone();
+    let mut shrinker = Shrinker { best: history.clone(), broken, brain, goes_on, tried: 1, ran_out: false };
+    shrinker.adopt(history.clone(), first);
+    loop {
+        let before = shrinker.best.to_text("", "");
+        shrinker.drop_steps();
+        shrinker.simplify_node();
+        shrinker.simplify_steps();
+        if shrinker.ran_out || shrinker.best.to_text("", "") == before {
+            break;
+        }
+    }
+    let Shrinker { best, broken, tried, ran_out, .. } = shrinker;
+    Some(Shrunk { history: best, broken, tried, is_minimal: !ran_out })
+}
+
+struct Shrinker<'a> {
+    best: History,
+    broken: Broken,
+    brain: &'a BrainOf,
+    goes_on: &'a mut dyn FnMut() -> bool,
+    tried: u32,
+    ran_out: bool,
+}
+
+impl Shrinker<'_> {
+    /// Takes a history over if it breaks the same. Whether it did.
+    fn try_out(&mut self, candidate: History) -> bool {
+        if self.ran_out || !(self.goes_on)() {
+            self.ran_out = true;
+            return false;
+        }
+        self.tried += 1;
+        let replayed = replay(&candidate, self.brain);
+        match replayed.broken.first() {
+            Some(broken) if broken.invariant == self.broken.invariant => {
+                self.adopt(candidate, replayed);
+                true
+            }
+            Some(_) | None => false,
+        }
+    }
+
+    /// What was not reached, and what found nothing to do, goes at once.
+    fn adopt(&mut self, mut candidate: History, replayed: Replayed) {
+        let mut done = replayed.done.into_iter();
+        // The step during which it broke may have no entry: it did not end.
+        let mut reached = true;
+        candidate.steps.retain(|_| match done.next() {
+            Some(done) => done,
+            None => std::mem::take(&mut reached) && replayed.broken.iter().any(|b| b.invariant == "panic"),
+        });
+        if let Some(broken) = replayed.broken.into_iter().next() {
+            self.broken = broken;
+        }
+        self.best = candidate;
+    }
+
+    /// Chunks of steps, halved from the whole to single ones.
+    fn drop_steps(&mut self) {
+        let mut size = self.best.steps.len().div_ceil(2);
+        while size > 0 {
+            let mut from = 0;
+            while from < self.best.steps.len() {
+                let mut candidate = self.best.clone();
+                let to = (from + size).min(candidate.steps.len());
+                candidate.steps.drain(from..to);
+                // What stands there now is the next chunk.
+                if !self.try_out(candidate) {
+                    from += size;
+                }
+                if self.ran_out {
+                    return;
+                }
+            }
+            size = if size == 1 { 0 } else { size.div_ceil(2) };
+        }
+    }
+
+    fn simplify_node(&mut self) {
+        for candidate in simpler::nodes(&self.best.node) {
+            let candidate = History { node: candidate, ..self.best.clone() };
+            self.try_out(candidate);
+        }
+    }
+
+    /// Each step by itself; and two neighbours that let time pass, as one.
+    fn simplify_steps(&mut self) {
+        let mut at = 0;
+        while at < self.best.steps.len() {
+            if let [Verb::Advance(first), Verb::Advance(second), ..] = &self.best.steps[at..] {
+                let both = Verb::Advance(nodefold_core::time::Nanos(first.0.saturating_add(second.0)));
+                let mut candidate = self.best.clone();
+                candidate.steps.splice(at..at + 2, [both]);
+                if self.try_out(candidate) {
+                    continue;
+                }
+            }
+            let mut index = 0;
+            // A step that became simpler is tried again from where the list of simpler ones stood.
+            while let Some(verb) =
+                self.best.steps.get(at).and_then(|verb| simpler(verb).into_iter().nth(index))
+            {
+                let mut candidate = self.best.clone();
+                candidate.steps[at] = verb;
+                let length = self.best.steps.len();
+                if !self.try_out(candidate) {
+                    index += 1;
+                } else if self.best.steps.len() != length {
+                    index = 0;
+                }
+                if self.ran_out {
+                    return;
+                }
+            }
+            at += 1;
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! What concerns the node as a whole: the kubelet's own end, state files, devices, the runtime's silence.
+
+use super::kind::Kind;
+use super::report::Report;
+use super::story::{View, note, spoken};
+use crate::evidence::{Payload, Witness};
+use crate::stamp::{Moment, SECOND};
+use crate::trace::{ContainerIx, VolumeIx};
+use crate::verb::Verb;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Judges the node.
+pub fn judge(view: &View<'_>, report: &mut Report) {
+    kubelet(view, report);
+    devices(view, report);
+    stops(view, report);
+    sandboxes(view, report);
+    nameless_orphans(view, report);
+}
+
+fn with_verb(view: &View<'_>, verb: Verb) -> Vec<usize> {
+    (0..view.trace.entries.len()).filter(|i| view.entry(*i).verb == verb).collect()
+}
+
+/// Panics and state files that can't be read.
+fn kubelet(view: &View<'_>, report: &mut Report) {
+    let corrupt = with_verb(view, Verb::CheckpointUnreadable);
+    if let Some(first) = corrupt.first() {
+        let error = view.entry(*first).payload.text().map(|t| crate::trace::one_line(t)).unwrap_or_default();
+        let mut finding =
+            view.finding(Kind::CheckpointCorrupt, None, &corrupt[..corrupt.len().min(4)], error);
+        finding.count = corrupt.len() as u64;
+        report.findings.push(finding);
+    }
+    let panics = with_verb(view, Verb::KubeletPanicked);
+    if let Some(first) = panics.first() {
+        let error = view.entry(*first).payload.text().map(|t| crate::trace::one_line(t)).unwrap_or_default();
+        let mut finding = view.finding(Kind::KubeletCrash, None, &panics[..panics.len().min(4)], error);
+        finding.count = panics.len() as u64;
+        report.findings.push(finding);
+    }
+    let refused = with_verb(view, Verb::KubeletFailed);
+    if let Some(first) = refused.first() {
+        let error = view.entry(*first).payload.text().map(|t| crate::trace::one_line(t)).unwrap_or_default();
+        note(report, "kubelet-refused-to-start", format!("the kubelet refused to start: {error}"), &[*first]);
+    }
+}
+
+/// Devices that can't be released.
+fn devices(view: &View<'_>, report: &mut Report) {
+    let failures = with_verb(view, Verb::DeviceUnmountFailed);
+    let volumes: BTreeSet<Option<VolumeIx>> = failures.iter().map(|i| view.entry(*i).volume).collect();
+    for volume in volumes {
+        let own: Vec<usize> = failures.iter().copied().filter(|i| view.entry(*i).volume == volume).collect();
+        let (Some(first), Some(last)) = (own.first().copied(), own.last().copied()) else { continue };
+        let done = (last..view.trace.entries.len()).find(|i| {
+            let e = view.entry(*i);
+            e.volume == volume && matches!(e.verb, Verb::DeviceUnmounted | Verb::Detached)
+        });
+        let name = volume.map_or_else(|| "a device".to_owned(), |v| view.trace.volume_name(v));
+        let error = view.entry(last).payload.text().map(|t| crate::trace::one_line(t)).unwrap_or_default();
+        let text = format!("{name} can't be unstaged, {} failures in view; last: {error}", own.len());
+        let lasted = view.entry(last).at.since(view.entry(first).at);
+        let mut evidence = vec![first, last];
+        evidence.extend(done);
+        if done.is_some() && lasted < 60 * SECOND {
+            note(report, "device-unmount-retried", format!("{text}; it succeeded later"), &evidence);
+            continue;
+        }
+        let missing = with_verb(view, Verb::PathMissing);
+        evidence.extend(missing.first());
+        let pod = volume.and_then(|v| view.trace.volume(v).pod);
+        let mut finding = view.finding(Kind::DeviceUnmountBlocked, pod, &evidence, text);
+        finding.instance = Some(name);
+        finding.resolved = done.is_some();
+        finding.count = own.len() as u64;
+        report.findings.push(finding);
+    }
+}
+
+/// Stops that the runtime never answers, or answers too late for the kubelet.
+fn stops(view: &View<'_>, report: &mut Report) {
+    /// The kubelet's runtime request timeout.
+    const REQUEST: i64 = 120 * SECOND;
+    const SLACK: i64 = 30 * SECOND;
+    let runtime_end = view
+        .trace
+        .entries
+        .iter()
+        .filter(|e| matches!(e.witness, Witness::Runtime | Witness::RuntimeEvents) && !e.untimed)
+        .map(|e| e.at)
+        .max();
+    let mut told: BTreeSet<Option<ContainerIx>> = BTreeSet::new();
+    for (i, entry) in view.trace.entries.iter().enumerate() {
+        let wait = match (entry.verb, &entry.payload) {
+            (Verb::SandboxStopRequested, _) => REQUEST,
+            (Verb::RuntimeStop, Payload::Grace(seconds)) => seconds.clamp(&0, &(1 << 30)) * SECOND + SLACK,
+            (Verb::StopFailed | Verb::SandboxStopFailed, payload) if timed_out(payload) => {
+                if told.insert(entry.container) {
+                    let same =
+                        |k: &usize| view.entry(*k).verb == entry.verb && timed_out(&view.entry(*k).payload);
+                    let again: Vec<usize> = match entry.container {
+                        Some(c) => view.of_container(c).iter().copied().filter(same).collect(),
+                        None => (i..view.trace.entries.len())
+                            .filter(|k| view.entry(*k).container.is_none() && same(k))
+                            .collect(),
+                    };
+                    let what = entry
+                        .container
+                        .map_or_else(|| "a container".to_owned(), |c| view.trace.container_name(c));
+                    let text = format!("the stop of {what} timed out {} times", again.len());
+                    let evidence = [i, again.last().copied().unwrap_or(i)];
+                    let mut finding = view.finding(Kind::RuntimeStopStalled, entry.pod, &evidence, text);
+                    finding.instance = Some(what);
+                    finding.count = again.len() as u64;
+                    report.findings.push(finding);
+                }
+                continue;
+            }
+            _ => continue,
+        };
+        let Some(end) = runtime_end else { continue };
+        let own = entry.container.map(|c| view.of_container(c)).unwrap_or_default();
+        let answered = own.iter().filter(|k| **k > i).any(|k| {
+            let e = view.entry(*k);
+            matches!(
+                e.verb,
+                Verb::SandboxStopped
+                    | Verb::SandboxDead
+                    | Verb::SandboxExited
+                    | Verb::SandboxRemoved
+                    | Verb::SandboxStopFailed
+                    | Verb::StopReturned
+                    | Verb::StopFailed
+                    | Verb::ContainerExited
+                    | Verb::ContainerDead
+                    | Verb::ContainerRemoved
+            )
+        });
+        // Both sides of the timeout count: the next word after it is what shows the silence.
+        if answered || end.since(entry.at) < wait - SECOND || !told.insert(entry.container) {
+            continue;
+        }
+        let next = (i + 1..view.trace.entries.len()).find(|k| view.entry(*k).at.since(entry.at) > wait / 2);
+        let what = entry.container.map_or_else(|| "a sandbox".to_owned(), |c| view.trace.container_name(c));
+        let text = format!(
+            "the stop of {what} has no answer in the {} that the runtime's log goes on",
+            spoken(end.since(entry.at))
+        );
+        let mut evidence = vec![i];
+        evidence.extend(next);
+        let mut finding = view.finding(Kind::RuntimeStopStalled, entry.pod, &evidence, text);
+        finding.instance = Some(what);
+        report.findings.push(finding);
+    }
+}
+
+fn timed_out(payload: &Payload) -> bool {
+    payload.text().is_some_and(|t| {
+        ["DeadlineExceeded", "deadline exceeded", "operation timeout", "timed out"]
+            .iter()
+            .any(|w| t.contains(w))
+    })
+}
+
+/// Many pods whose sandbox changed within a minute.
+fn sandboxes(view: &View<'_>, report: &mut Report) {
+    const MANY: usize = 5;
+    let changed = with_verb(view, Verb::SandboxChanged);
+    let mut from = 0;
+    for to in 0..changed.len() {
+        while view.entry(changed[to]).at.since(view.entry(changed[from]).at) > 60 * SECOND {
+            from += 1;
+        }
+        let pods: BTreeSet<_> = changed[from..=to].iter().filter_map(|i| view.entry(*i).pod).collect();
+        if pods.len() >= MANY {
+            let text = format!("the sandboxes of {} pods were found changed within a minute", pods.len());
+            let mut finding =
+                view.finding(Kind::SandboxChangedBurst, None, &[changed[from], changed[to]], text);
+            finding.count = pods.len() as u64;
+            report.findings.push(finding);
+            return;
+        }
+    }
+}
+
+/// Summary errors whose pod is not readable are findings all the same.
+fn nameless_orphans(view: &View<'_>, report: &mut Report) {
+    let orphans: Vec<usize> =
+        with_verb(view, Verb::OrphanDirLeft).into_iter().filter(|i| view.entry(*i).pod.is_none()).collect();
+    let (Some(first), Some(last)) = (orphans.first().copied(), orphans.last().copied()) else { return };
+    let text = "a pod's directory can't be removed; which one, the input doesn't say".to_owned();
+    let mut finding = view.finding(Kind::OrphanedPodDir, None, &[first, last], text);
+    finding.count = orphans.len() as u64;
+    report.findings.push(finding);
+    let unmounts: Vec<usize> =
+        with_verb(view, Verb::UnmountFailed).into_iter().filter(|i| view.entry(*i).pod.is_none()).collect();
+    let mut by_volume: BTreeMap<Option<VolumeIx>, Vec<usize>> = BTreeMap::new();
+    for i in unmounts {
+        by_volume.entry(view.entry(i).volume).or_default().push(i);
+    }
+    for (volume, list) in by_volume {
+        let name = volume.map_or_else(|| "a volume".to_owned(), |v| view.trace.volume_name(v));
+        let at: Moment = view.entry(list[list.len() - 1]).at;
+        let text = format!(
+            "{name} of an unknown pod failed to unmount {} times up to {}",
+            list.len(),
+            super::rfc3339(at)
+        );
+        let mut finding = view.finding(Kind::UnmountFailed, None, &[list[0], list[list.len() - 1]], text);
+        finding.instance = Some(name);
+        report.findings.push(finding);
+    }
+}

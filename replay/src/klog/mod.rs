@@ -1,0 +1,106 @@
+//! The kubelet's own log: klog records, text of every era and JSON (node-logs §1, §2).
+//!
+//! `header` finds where a record begins, `fields` reads key=value pairs, `sentence` the volume manager's sentences;
+//! `structured` and `unstructured` are the catalogue, `json` the JSON format.
+
+mod fields;
+mod header;
+mod json;
+mod kube_event;
+mod names;
+mod readers;
+mod sentence;
+mod structured;
+mod unstructured;
+
+pub use fields::{Fields, Value};
+pub use header::{Header, find, merged, read as header};
+pub use json::from_json;
+pub use kube_event::{event, field_path_container};
+pub use names::{pod_ref, pod_text, runtime_id, unique_parts, volume};
+pub use unstructured::volume_path;
+
+use crate::evidence::{Draft, Name, Sink, Witness};
+use crate::scan;
+use crate::stamp::Stamp;
+use crate::verb::Verb;
+
+/// One record of a kubelet, whole.
+#[derive(Clone, Debug)]
+pub struct Record<'a> {
+    /// `I`, `W`, `E`, `F`, if not lost.
+    pub severity: Option<u8>,
+    /// When.
+    pub stamp: Option<Stamp>,
+    /// When the collector got it.
+    pub received: Option<Stamp>,
+    /// Which process.
+    pub pid: u64,
+    /// The source file.
+    pub file: &'a [u8],
+    /// What it says.
+    pub body: &'a [u8],
+    /// On which host.
+    pub host: Option<&'a Name>,
+    /// The line, from 1.
+    pub line: u64,
+}
+
+impl Record<'_> {
+    /// A draft of this record.
+    pub fn draft(&self, verb: Verb) -> Draft {
+        let mut draft = Draft::new(verb, Witness::Kubelet, self.line);
+        draft.when = self.stamp;
+        draft.received = self.received;
+        draft.pid = self.pid;
+        draft.host = self.host.cloned();
+        draft
+    }
+}
+
+/// How a record is read once it is known to say something.
+#[derive(Copy, Clone)]
+pub enum Reader {
+    /// The fields that its kind has in common tell all.
+    Plain(Verb),
+    /// It has a reader of its own.
+    Own(fn(&Record<'_>, &mut Sink)),
+}
+
+impl Reader {
+    /// Reads the record.
+    pub fn read(self, record: &Record<'_>, sink: &mut Sink) {
+        match self {
+            Reader::Plain(verb) if record.body.starts_with(b"\"") => readers::plain(record, verb, sink),
+            Reader::Plain(verb) => unstructured::plain(record, verb, sink),
+            Reader::Own(read) => read(record, sink),
+        }
+    }
+}
+
+/// The reader for a record's body, if it says anything of a lifecycle. The hot path: most records say nothing.
+pub fn recognise(body: &[u8]) -> Option<Reader> {
+    match body.first()? {
+        b'"' => structured::recognise(body),
+        _ => unstructured::recognise(body),
+    }
+}
+
+/// Whether a record may be continued on further lines: only then is it kept open.
+pub fn may_continue(body: &[u8]) -> bool {
+    // Errors are free text, blocks end a line with `=<`, and a cut or wrapped record leaves something open.
+    body.ends_with(b"=<")
+        || !body.starts_with(b"\"")
+        || scan::quoted_len(&body[1..]).is_none()
+        || fields::leaves_open(body)
+}
+
+/// Errors are kept for people: no more of them than people read.
+pub fn shortened(text: &[u8]) -> &[u8] {
+    const ENOUGH: usize = 1500;
+    let mut end = text.len().min(ENOUGH);
+    while end > 0 && end < text.len() && text[end] & 0xc0 == 0x80 {
+        end -= 1;
+    }
+    scan::trim(&text[..end])
+}

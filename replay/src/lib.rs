@@ -1,0 +1,44 @@
+//! Recordings of any node in, timeline and verdict out.
+//!
+//! Importers turn what a node left behind (logs of every era, API watches, audit logs, runtime events, mount tables,
+//! checkpoints) into one [`Trace`]; the judge says which invariant was broken, when, and from which lines that is known.
+//!
+//! ```
+//! use nodefold_replay::{Options, read_texts};
+//!
+//! let log = br#"I0316 04:31:21.080604     202 kubelet.go:2474] "SyncLoop ADD" source="api" pods=["ns/app-1"]"#;
+//! let trace = read_texts([("kubelet.log", &log[..])], &Options { year: Some(2025), ..Options::default() });
+//! assert_eq!(trace.pod_count(), 1);
+//! assert_eq!(trace.describe(&trace.entries[0]), "pod added: api");
+//! ```
+
+mod api;
+mod checkpoint;
+mod clock;
+mod evidence;
+mod identity;
+mod importer;
+mod input;
+mod judge;
+mod klog;
+mod merge;
+mod mounts;
+mod pod_json;
+mod read;
+mod runtime;
+mod scan;
+mod stamp;
+mod trace;
+mod verb;
+mod wrapper;
+
+pub use evidence::{Name, ObjectSeen, Payload, Skipped, StatusOfContainer, StatusSeen, Witness};
+pub use judge::{Finding, Kind, Note, Report, judge, rfc3339};
+pub use merge::{Imported, Options};
+pub use read::{Progress, ReadError, read_files, read_stream, read_texts};
+pub use stamp::{Moment, SECOND, Stamp};
+pub use trace::{
+    Confidence, ContainerIx, ContainerLife, Entry, FileFacts, PodIx, PodLife, Run, Trace, VolumeIx,
+    VolumeLife,
+};
+pub use verb::Verb;

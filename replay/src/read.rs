@@ -1,0 +1,103 @@
+//! Reads files and streams into a trace. The one place with I/O.
+
+use crate::evidence::Skipped;
+use crate::importer::Importer;
+use crate::input::{self, Lines};
+use crate::merge::{Imported, Options, merge};
+use crate::trace::Trace;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+/// Why an input can't be read at all.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// It can't be opened or read.
+    #[error("{path}: {source}; give files that exist and are readable, or - for standard input")]
+    Io {
+        /// Which.
+        path: String,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// How far reading has come.
+#[derive(Copy, Clone, Debug)]
+pub struct Progress<'a> {
+    /// The file being read.
+    pub file: &'a str,
+    /// Bytes of it read, decompressed.
+    pub bytes: u64,
+}
+
+/// Reads files (`-`: standard input), each told by its content, and merges them.
+pub fn read_files(
+    paths: &[PathBuf],
+    options: &Options,
+    progress: &mut dyn FnMut(Progress<'_>),
+) -> Result<Trace, ReadError> {
+    let mut inputs = Vec::new();
+    for path in paths {
+        let shown = path.display().to_string();
+        let error = |source| ReadError::Io { path: shown.clone(), source };
+        inputs.push(one(path, &shown, progress).map_err(error)?);
+    }
+    Ok(merge(inputs, options))
+}
+
+fn one(path: &Path, shown: &str, progress: &mut dyn FnMut(Progress<'_>)) -> io::Result<Imported> {
+    let reader = input::open(path)?;
+    read_stream(reader, shown, progress)
+}
+
+/// Reads one stream. Damage is counted, never an error; only what can't be read at all is.
+pub fn read_stream(
+    reader: Box<dyn Read>,
+    name: &str,
+    progress: &mut dyn FnMut(Progress<'_>),
+) -> io::Result<Imported> {
+    let mut importer = Importer::new();
+    let mut count = 0;
+    let mut lines = match input::decompress(reader) {
+        Ok(reader) => Lines::new(reader),
+        // An archive whose very head is broken is damage, a file that can't be read is an error.
+        Err(error) if matches!(error.kind(), io::ErrorKind::Other | io::ErrorKind::InvalidData) => {
+            importer.sink.skip(Skipped::BrokenStream);
+            importer.sink.remark(&format!("a compressed stream can't be read: {error}"));
+            return Ok(Imported { name: name.to_owned(), lines: 0, bytes: 0, sink: importer.sink });
+        }
+        Err(error) => return Err(error),
+    };
+    loop {
+        let more = lines.pump(&mut |line| {
+            count = line.number;
+            importer.line(&line);
+        });
+        progress(Progress { file: name, bytes: lines.bytes() });
+        match more {
+            Ok(true) => {}
+            Ok(false) => break,
+            Err(error) if lines.bytes() > 0 || error.kind() == io::ErrorKind::InvalidData => {
+                importer.sink.skip(Skipped::BrokenStream);
+                importer.sink.remark(&format!("a stream ends early: {error}"));
+                break;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    importer.finish();
+    Ok(Imported { name: name.to_owned(), lines: count, bytes: lines.bytes(), sink: importer.sink })
+}
+
+/// Reads texts that are in memory already, as if they were files of those names.
+pub fn read_texts<'a>(texts: impl IntoIterator<Item = (&'a str, &'a [u8])>, options: &Options) -> Trace {
+    let mut inputs = Vec::new();
+    for (name, text) in texts {
+        let reader = Box::new(io::Cursor::new(text.to_vec()));
+        // Reading from memory can't fail; what can't be decompressed is counted by the importer.
+        if let Ok(input) = read_stream(reader, name, &mut |_| {}) {
+            inputs.push(input);
+        }
+    }
+    merge(inputs, options)
+}
