@@ -27,6 +27,8 @@ pub enum Command {
     Log(Log),
     /// Write a snapshot of a journal's state, so that it need not be folded from the start
     Snapshot(Snapshot),
+    /// Hand over what any node left behind, get what happened and which invariant was broken
+    Judge(Judge),
     /// Fold a journal from the start and compare everything that it recorded: digests, commands, snapshots, chain
     Verify(Journal),
     /// Explain what would become of a request on pods/dynamic, stage by stage, without a server
@@ -58,6 +60,9 @@ pub struct Sim {
     /// None of these faults or actions
     #[arg(long, value_name = "FAULT,..", value_delimiter = ',')]
     pub without: Vec<String>,
+    /// Hunt a saboteur (a correct node made wrong in one historical way) until it is caught; `all`: each of them, as a table
+    #[arg(long, value_name = "NAME|all", conflicts_with_all = ["seed", "time", "only", "without"])]
+    pub sabotage: Option<String>,
     /// JSON, one object a line
     #[arg(long)]
     pub json: bool,
@@ -120,6 +125,34 @@ fn image(text: &str) -> Result<(String, PathBuf), String> {
         Some((name, path)) if !name.is_empty() && !path.is_empty() => Ok((name.to_owned(), path.into())),
         Some(_) | None => Err("write NAME=PATH, as in registry.local/app=/srv/app-root".into()),
     }
+}
+
+/// `nodefold judge`
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Recognised by content, plain, .gz or .zst: kubelet logs of every era behind any collector, API \
+watches, lists, audit logs, Events, containerd and CRI-O logs, `ctr events`, crictl listings, mount tables, kubelet \
+checkpoints.\n\nExit status: 0 clean; 1 findings; 2 nothing recognisable in the input."
+)]
+pub struct Judge {
+    /// What the node left behind (`-`: standard input)
+    #[arg(required = true, value_name = "FILES")]
+    pub files: Vec<PathBuf>,
+    /// One JSON object: findings, notes, coverage
+    #[arg(long)]
+    pub json: bool,
+    /// The year of stamps that have none
+    #[arg(long, value_name = "YEAR")]
+    pub year: Option<i32>,
+    /// Show the timeline of this pod (NS/NAME or its UID)
+    #[arg(long, value_name = "POD", conflicts_with = "json")]
+    pub pod: Option<String>,
+    /// Show every entry of every pod
+    #[arg(short, long, conflicts_with_all = ["json", "quiet"])]
+    pub verbose: bool,
+    /// Only the verdict, no timeline
+    #[arg(short, long, conflicts_with = "json")]
+    pub quiet: bool,
 }
 
 /// `nodefold replay`

@@ -7,7 +7,7 @@ use nodefold_core::time::Time;
 use nodefold_core::{Config, Event, Node};
 use nodefold_harness::log::{FactLog, LogError};
 use nodefold_harness::{Brain, NewBrain, Record};
-use nodefold_journal::{Error, Files, Options, Storage, Writer, resume};
+use nodefold_journal::{Error, Files, Options, Reader, Record as Kept, Storage, Writer, resume};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -143,6 +143,17 @@ impl FactLog for RunJournal {
         }
         open.writer = Some(writer);
         Ok(Box::new(resumed.fold))
+    }
+
+    fn durable(&mut self) -> Result<Vec<Event>, LogError> {
+        let storage = self.open().storage.clone();
+        let mut facts = Vec::new();
+        for entry in Reader::open(&storage).map_err(refused)? {
+            if let Kept::Fact(event) = entry.map_err(refused)?.record {
+                facts.push(event);
+            }
+        }
+        Ok(facts)
     }
 
     fn fork(&self) -> Result<Box<dyn FactLog>, LogError> {

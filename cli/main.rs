@@ -16,6 +16,8 @@ mod ending;
 mod facts;
 mod journal;
 mod json;
+mod judge;
+mod judge_view;
 mod lanes;
 mod linux;
 mod lives;
@@ -29,6 +31,7 @@ mod pods;
 mod replay;
 mod requests;
 mod run;
+mod sabotage;
 mod shrink;
 mod sim;
 mod snapshot;
@@ -57,6 +60,7 @@ fn main() -> ExitCode {
         args::Command::Log(args) => log::log(args, &mut out),
         args::Command::Snapshot(args) => snapshot::snapshot(args, &mut out),
         args::Command::Admit(args) => admit::admit(args, &mut out),
+        args::Command::Judge(args) => judge::judge(args, &mut out),
         args::Command::Verify(args) => verify::verify(&args.journal, args.json, &mut out),
         args::Command::Sim(args) => sim::sim(args, &mut out),
         args::Command::Shrink(args) => shrink::shrink(args, &mut out),

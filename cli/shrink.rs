@@ -34,7 +34,7 @@ pub fn shrink(args: &args::Shrink, out: &mut Out) -> Result<Ending> {
         bar.elapsed() < limit
     };
     std::panic::set_hook(Box::new(|_| {}));
-    let shrunk = shrink_history(&history, &SwarmOptions::default().brain, &mut goes_on);
+    let shrunk = shrink_history(&history, &SwarmOptions::default().driven, &mut goes_on);
     let _ = std::panic::take_hook();
     bar.finish_and_clear();
     let Some(shrunk) = shrunk else {

@@ -4,6 +4,7 @@ use crate::args;
 use crate::ending::{Ending, Unusable};
 use crate::out::Out;
 use crate::paint::{Tone, paint};
+use crate::sabotage;
 use anyhow::Result;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -19,6 +20,9 @@ const SEEDS: u64 = 1000;
 
 /// Hunts.
 pub fn sim(args: &args::Sim, out: &mut Out) -> Result<Ending> {
+    if let Some(name) = &args.sabotage {
+        return sabotage::sabotage(args, name, out);
+    }
     let options =
         SwarmOptions { only: kinds(&args.only)?, without: kinds(&args.without)?, ..SwarmOptions::default() };
     let seeds = seeds(args)?;
@@ -80,7 +84,7 @@ fn kinds(names: &[String]) -> Result<Vec<Kind>> {
 }
 
 /// `1000` are the first thousand; `20..30` are ten.
-fn seeds(args: &args::Sim) -> Result<Range<u64>> {
+pub fn seeds(args: &args::Sim) -> Result<Range<u64>> {
     if let Some(seed) = args.seed {
         return Ok(seed..seed.saturating_add(1));
     }

@@ -30,6 +30,9 @@ impl FactLog for Kept {
     fn recover(&mut self, new: &NewBrain) -> Result<Box<dyn Brain>, LogError> {
         self.log.recover(new)
     }
+    fn durable(&mut self) -> Result<Vec<Event>, LogError> {
+        self.log.durable()
+    }
     fn fork(&self) -> Result<Box<dyn FactLog>, LogError> {
         self.log.fork()
     }

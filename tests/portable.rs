@@ -90,6 +90,9 @@ impl FactLog for Elsewhere {
         let node = folded.node().ok_or_else(|| LogError("not the production core".to_owned()))?;
         Ok(Box::new(through_the_document(node)))
     }
+    fn durable(&mut self) -> Result<Vec<Event>, LogError> {
+        self.0.durable()
+    }
     fn fork(&self) -> Result<Box<dyn FactLog>, LogError> {
         Ok(Box::new(self.clone()))
     }

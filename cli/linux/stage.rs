@@ -333,7 +333,7 @@ impl Stage for LinuxStage {
 
     fn request(&mut self, user: &str, what: String, request: Request) -> Result<Response, WorldError> {
         let object = object_of(&request);
-        let event = ApiEvent { at: clock::now(), request, user: user.into() };
+        let event = ApiEvent::new(clock::now(), request, user);
         if let Some(alive) = &mut self.alive {
             alive.driver.log_mut().0.request(&event)?;
         }

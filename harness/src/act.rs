@@ -153,6 +153,9 @@ fn heal(stage: &mut dyn Stage) -> Result<Acted, WorldError> {
     }
     let until = stage.now().after(HEALED_AFTER);
     stage.pass_until(until)?;
+    if let Some(world) = stage.simulation() {
+        world.poke()?;
+    }
     Ok(Acted::Done)
 }
 

@@ -2,7 +2,7 @@
 //! scenario without expectations; steps that find nothing to do are skipped, which is what lets it shrink.
 
 use crate::scenario::{NodeSpec, Scenario, Verb, to_text};
-use crate::swarm::{BrainOf, Broken, Player};
+use crate::swarm::{Broken, Driven, Player};
 use nodefold_core::Digest;
 use nodefold_k8s::InputError;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -49,8 +49,8 @@ impl History {
 }
 
 /// Plays it on a new world, up to the first thing that breaks.
-pub fn replay(history: &History, brain: &BrainOf) -> Replayed {
-    let mut player = Player::new(&history.node, brain, true);
+pub fn replay(history: &History, driven: &Driven) -> Replayed {
+    let mut player = Player::new(&history.node, driven, true);
     let mut done = Vec::new();
     let played = catch_unwind(AssertUnwindSafe(|| {
         player.begin();

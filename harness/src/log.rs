@@ -32,6 +32,8 @@ pub trait FactLog: Send {
     fn request(&mut self, event: &ApiEvent) -> Result<(), LogError>;
     /// The agent died. Folds what is durable into a new brain, as the next agent does.
     fn recover(&mut self, new: &NewBrain) -> Result<Box<dyn Brain>, LogError>;
+    /// What is durable, in order: what a restart must have folded (D2).
+    fn durable(&mut self) -> Result<Vec<Event>, LogError>;
     /// A second log with the same content, for a world that goes on apart from this one.
     fn fork(&self) -> Result<Box<dyn FactLog>, LogError>;
     /// The clean end. `brain` is as it is after everything.
@@ -61,10 +63,29 @@ impl Drop for Kept {
     }
 }
 
-impl FactLog for InMemory {
-    fn fact(&mut self, event: &Event, _before: &mut dyn Brain) -> Result<(), LogError> {
+impl InMemory {
+    /// Keeps a fact.
+    pub fn keep(&mut self, event: &Event) {
         let before = self.last.take();
         self.last = Some(Arc::new(Kept { event: event.clone(), before }));
+    }
+
+    /// What is kept, in order.
+    pub fn events(&self) -> Vec<&Event> {
+        let mut events: Vec<&Event> = Vec::new();
+        let mut next = self.last.as_deref();
+        while let Some(kept) = next {
+            events.push(&kept.event);
+            next = kept.before.as_deref();
+        }
+        events.reverse();
+        events
+    }
+}
+
+impl FactLog for InMemory {
+    fn fact(&mut self, event: &Event, _before: &mut dyn Brain) -> Result<(), LogError> {
+        self.keep(event);
         Ok(())
     }
 
@@ -77,20 +98,19 @@ impl FactLog for InMemory {
     fn recover(&mut self, new: &NewBrain) -> Result<Box<dyn Brain>, LogError> {
         let mut brain = new();
         let mut out = Commands::default();
-        let mut events: Vec<&Event> = Vec::new();
-        let mut next = self.last.as_deref();
-        while let Some(kept) = next {
-            events.push(&kept.event);
-            next = kept.before.as_deref();
-        }
-        for event in events.into_iter().rev() {
+        for event in self.events() {
             out.clear();
             brain.apply(event, &mut out);
         }
         Ok(brain)
     }
+
     fn fork(&self) -> Result<Box<dyn FactLog>, LogError> {
         Ok(Box::new(self.clone()))
+    }
+
+    fn durable(&mut self) -> Result<Vec<Event>, LogError> {
+        Ok(self.events().into_iter().cloned().collect())
     }
 
     fn close(&mut self, _brain: &mut dyn Brain) -> Result<(), LogError> {

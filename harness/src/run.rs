@@ -122,8 +122,7 @@ pub fn run(scenario: &Scenario, options: RunOptions, observer: &mut dyn Observer
 /// Runs a scenario from beginning to end on any stage.
 pub fn run_on(scenario: &Scenario, stage: &mut dyn Stage, observer: &mut dyn Observer) -> Outcome {
     let began = stage.now();
-    let heals = scenario.steps.iter().any(|step| matches!(step.verb, Verb::Heal));
-    let story = Story::new(observer, &node_config(scenario), began, heals);
+    let story = Story::new(observer, &node_config(scenario), began);
     let mut run = Run { story, stage, last: None, last_step: (0, 1) };
     let (name, about) = (scenario.name.clone(), scenario.about.clone());
     run.story.tell(Record::ScenarioBegan { name, about, at: began });

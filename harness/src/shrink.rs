@@ -5,7 +5,8 @@ mod simpler;
 
 use crate::history::{History, Replayed, replay};
 use crate::scenario::Verb;
-use crate::swarm::{BrainOf, Broken};
+use crate::swarm::{Broken, Driven};
+use nodefold_core::time::Nanos;
 use simpler::simpler;
 
 /// A history at a local minimum, or as small as the time allowed.
@@ -22,10 +23,10 @@ pub struct Shrunk {
 }
 
 /// Shrinks a history; `None` if it breaks nothing. `goes_on` says whether there is time for another try.
-pub fn shrink(history: &History, brain: &BrainOf, goes_on: &mut dyn FnMut() -> bool) -> Option<Shrunk> {
-    let first = replay(history, brain);
+pub fn shrink(history: &History, driven: &Driven, goes_on: &mut dyn FnMut() -> bool) -> Option<Shrunk> {
+    let first = replay(history, driven);
     let broken = first.broken.first()?.clone();
-    let mut shrinker = Shrinker { best: history.clone(), broken, brain, goes_on, tried: 1, ran_out: false };
+    let mut shrinker = Shrinker { best: history.clone(), broken, driven, goes_on, tried: 1, ran_out: false };
     shrinker.adopt(history.clone(), first);
     loop {
         let before = shrinker.best.to_text("", "");
@@ -43,7 +44,7 @@ pub fn shrink(history: &History, brain: &BrainOf, goes_on: &mut dyn FnMut() -> b
 struct Shrinker<'a> {
     best: History,
     broken: Broken,
-    brain: &'a BrainOf,
+    driven: &'a Driven,
     goes_on: &'a mut dyn FnMut() -> bool,
     tried: u32,
     ran_out: bool,
@@ -57,7 +58,7 @@ impl Shrinker<'_> {
             return false;
         }
         self.tried += 1;
-        let replayed = replay(&candidate, self.brain);
+        let replayed = replay(&candidate, self.driven);
         match replayed.broken.first() {
             Some(broken) if broken.invariant == self.broken.invariant => {
                 self.adopt(candidate, replayed);
@@ -110,18 +111,11 @@ impl Shrinker<'_> {
         }
     }
 
-    /// Each step by itself; and two neighbours that let time pass, as one.
+    /// Each step by itself; and neighbours that only let time pass, as one.
     fn simplify_steps(&mut self) {
         let mut at = 0;
         while at < self.best.steps.len() {
-            if let [Verb::Advance(first), Verb::Advance(second), ..] = &self.best.steps[at..] {
-                let both = Verb::Advance(nodefold_core::time::Nanos(first.0.saturating_add(second.0)));
-                let mut candidate = self.best.clone();
-                candidate.steps.splice(at..at + 2, [both]);
-                if self.try_out(candidate) {
-                    continue;
-                }
-            }
+            self.merge_waits(at);
             let mut index = 0;
             // A step that became simpler is tried again from where the list of simpler ones stood.
             while let Some(verb) =
@@ -140,6 +134,32 @@ impl Shrinker<'_> {
                 }
             }
             at += 1;
+        }
+    }
+
+    /// A run of steps in which nothing but time passes, as one wait of the same length or a rounder one.
+    fn merge_waits(&mut self, at: usize) {
+        let waits = |verb: &&Verb| matches!(verb, Verb::Advance(_) | Verb::Step(_));
+        let run = self.best.steps[at..].iter().take_while(waits).count();
+        if run < 2 {
+            return;
+        }
+        let mut passed: u64 = 0;
+        for verb in &self.best.steps[at..at + run] {
+            if let Verb::Advance(time) = verb {
+                passed = passed.saturating_add(time.0);
+            }
+        }
+        let more = [0, 1_000_000, 10_000_000, 100_000_000, 1_000_000_000, 10_000_000_000, 60_000_000_000];
+        for length in [run, 2] {
+            for more in more {
+                let wait = Verb::Advance(Nanos(passed.saturating_add(more)));
+                let mut candidate = self.best.clone();
+                candidate.steps.splice(at..at + length, [wait]);
+                if self.try_out(candidate) || self.ran_out {
+                    return;
+                }
+            }
         }
     }
 }

@@ -16,6 +16,7 @@ mod latency;
 mod leftovers;
 mod mounts;
 mod process;
+mod rulebook;
 mod rules;
 mod runtime;
 mod server;
@@ -27,6 +28,7 @@ pub use effect::failed;
 pub use fault::{CrashPoint, Fault};
 pub use inflight::{OpKey, OpKind};
 pub use label::{object_name, probe_name};
+pub use rulebook::Answers;
 pub use rules::{Failure, Operation, Rules, Scope, TargetKind};
 pub use runtime::Ending;
 pub use server::{Server, Stirred, Undeliverable};
@@ -497,6 +499,9 @@ impl World {
             self.pending.entry(reported).or_insert(self.now.after(latency::WATCH));
         }
         self.records.push(requested(self.now, user, what, &response));
+        if let Some(wrong) = stirred.wrong {
+            self.broken("S16", wrong);
+        }
         match stirred.undeliverable {
             Some(undeliverable) => Err(undeliverable.into()),
             None => Ok(response),
@@ -541,6 +546,23 @@ impl World {
         for key in keys {
             self.hold_if_ruled(&key);
         }
+    }
+
+    /// Wakes the agent now, at a moment at which it did not ask to be woken. Whatever that makes due was due already, and
+    /// nobody would ever have come for it (L5).
+    pub fn poke(&mut self) -> Result<(), WorldError> {
+        if !self.agent.is_alive() || self.agent.next_deadline().is_some_and(|due| due <= self.now) {
+            return Ok(());
+        }
+        let before = self.records.len();
+        self.tell(Fact::Tick)?;
+        let woken = self.records[before..].iter().find_map(|record| {
+            if let Record::Command { command, .. } = record { Some(command.action.verb()) } else { None }
+        });
+        if let Some(verb) = woken {
+            self.broken("L5", format!("a {verb} was due, and the agent never asked to be woken for it"));
+        }
+        Ok(())
     }
 
     /// Ends holds (or failures); what hung goes on. How many rules ended.

@@ -19,11 +19,13 @@
 //! assert_eq!((violation.invariant, &violation.evidence), (Invariant::S1, &vec![0, 1]));
 //! ```
 
+mod dynamic_rules;
 mod invariant;
 mod liveness;
 mod oracles;
 mod world_view;
 
+pub use dynamic_rules::{Broken, Change, DynamicRules};
 pub use invariant::{Invariant, Violation};
-pub use liveness::{COMMANDS_PER_MINUTE, liveness};
+pub use liveness::COMMANDS_PER_MINUTE;
 pub use oracles::Oracles;

@@ -1,51 +1,265 @@
 //! Quiet at the end: what must hold of a trace once faults stopped and time enough has passed (L1–L5).
+//!
+//! Judged over the same view of the world as the safety oracles, without a second fold. Root causes come first: a storm
+//! or a wait without an end also keeps pods from being released, and is told before that.
+
+mod visible;
+mod waits;
 
 use crate::invariant::{Invariant, Violation};
 use crate::world_view::WorldView;
-use crate::world_view::operations::Lane;
 use crate::world_view::pod::PodView;
-use nodefold_core::command::{Command, Subject, TraceEntry};
-use nodefold_core::config::Config;
-use nodefold_core::ids::{Name, PodUid, Source};
-use nodefold_core::spec::Pod;
-use nodefold_core::status::{ContainerState, PodStatus};
+use nodefold_core::command::{Action, Command, Subject};
+use nodefold_core::config::Timing;
+use nodefold_core::ids::{Name, PodUid};
+use nodefold_core::status::ConditionKind;
 use nodefold_core::time::{Nanos, Time};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
-/// More commands of one kind for one instance within a minute are a timer storm. Retries at their shortest delay, doubled
-/// each time, come to seven.
+/// More commands of one kind for one container or volume within a minute are a timer storm. Retries at their shortest
+/// delay, doubled each time, come to seven.
 pub const COMMANDS_PER_MINUTE: usize = 20;
 
-const MINUTE: u64 = Nanos::secs(60).0;
+/// Things of one pod remembered before the old ones are forgotten.
+const THINGS_KEPT: usize = 64;
 
-/// Judges the end of a trace. Faults stopped at `heal_from`; the caller lets enough time pass until `now` for every
-/// back-off to have run out.
-pub fn liveness(config: &Config, trace: &[TraceEntry], heal_from: Time, now: Time) -> Vec<Violation> {
-    let mut world = WorldView::new(config);
-    let mut storms = Storms::default();
-    for (index, entry) in trace.iter().enumerate() {
-        world.prepare(entry);
-        world.observe(entry, index);
-        if let TraceEntry::Command { at, command } = entry
-            && *at >= heal_from
-        {
-            storms.count(command, *at, index);
-        }
-    }
-    let mut found = Vec::new();
-    for pod in world.pods.values() {
-        let mut judge = AtTheEnd { pod, now, found: &mut found };
-        judge.removed_is_gone();
-        judge.deleted_is_released();
-        judge.operations_completed(heal_from);
-        judge.wish_is_visible(world.node.gates.dynamic_volumes);
-    }
-    found.extend(storms.found);
-    found
+const MINUTE: Nanos = Nanos::secs(60);
+
+/// What a command is about, over all its lives: a storm may make a new instance each time.
+type About = (PodUid, Option<Thing>, &'static str);
+
+/// A container or a volume by name.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Thing {
+    Container(Name),
+    Volume(Name),
 }
 
+/// What is remembered of commands for the end.
+#[derive(Clone, Debug)]
+pub(crate) struct Quiet {
+    /// Faults stopped then.
+    healed: Option<Time>,
+    timing: Timing,
+    /// Commands since then, by what they are about: the records of the latest ones and their times.
+    recent: BTreeMap<About, VecDeque<(usize, Time)>>,
+    /// By pod: when something was last commanded about a thing, or about the pod itself.
+    latest: BTreeMap<PodUid, BTreeMap<Option<Thing>, Time>>,
+    stormed: bool,
+}
+
+impl Quiet {
+    pub(crate) fn new(timing: Timing) -> Quiet {
+        Quiet { healed: None, timing, recent: BTreeMap::new(), latest: BTreeMap::new(), stormed: false }
+    }
+
+    /// How many things are remembered.
+    pub(crate) fn remembered(&self) -> usize {
+        self.latest.values().map(BTreeMap::len).sum::<usize>()
+            + self.recent.values().map(VecDeque::len).sum::<usize>()
+    }
+
+    /// Faults stop now.
+    pub(crate) fn heal(&mut self, at: Time) {
+        self.healed = Some(at);
+        self.recent.clear();
+    }
+
+    /// The agent started: what it tries, it tries anew.
+    pub(crate) fn agent_started(&mut self) {
+        self.recent.clear();
+    }
+
+    /// A pod was forgotten.
+    pub(crate) fn forget(&mut self, pod: PodUid) {
+        self.latest.remove(&pod);
+    }
+
+    /// Only these pods are still remembered by anyone.
+    pub(crate) fn keep(&mut self, kept: impl Fn(PodUid) -> bool) {
+        self.latest.retain(|pod, _| kept(*pod));
+    }
+
+    /// Something was commanded about a thing (or about the pod itself) so lately that a retry may still come.
+    fn tried_lately(&self, pod: PodUid, thing: &Option<Thing>, now: Time) -> bool {
+        let latest = self.latest.get(&pod).and_then(|things| things.get(thing));
+        latest.is_some_and(|at| at.after(self.longest_delay()).after(MINUTE) > now)
+    }
+
+    /// L4 as it happens: more commands than any back-off allows.
+    pub(crate) fn command(
+        &mut self,
+        world: &WorldView,
+        command: &Command,
+        at: Time,
+        index: usize,
+    ) -> Option<Violation> {
+        // What is told to people costs the node nothing and needs no operation.
+        if matches!(command.action, Action::RecordEvent(_)) {
+            return None;
+        }
+        let thing = match (command.action.container(), command.action.volume()) {
+            (Some(container), _) => Some(Thing::Container(container.name.clone())),
+            (None, Some(volume)) => Some(Thing::Volume(volume.name.clone())),
+            (None, None) => None,
+        };
+        if command.pod != PodUid(0) {
+            let stale = |then: Time| then.after(self.longest_delay()).after(MINUTE) <= at;
+            let crowded = self.latest.get(&command.pod).is_some_and(|things| things.len() >= THINGS_KEPT);
+            let old: Vec<Option<Thing>> = match self.latest.get(&command.pod).filter(|_| crowded) {
+                Some(things) => things.iter().filter(|(_, at)| stale(**at)).map(|(t, _)| t.clone()).collect(),
+                None => Vec::new(),
+            };
+            let things = self.latest.entry(command.pod).or_default();
+            things.retain(|thing, _| !old.contains(thing));
+            things.insert(thing.clone(), at);
+        }
+        let verb = command.action.verb();
+        // What has a back-off keeps it whatever goes wrong; the rest counts once faults are over.
+        if self.healed.is_none() && !backs_off(&command.action) {
+            return None;
+        }
+        let recent = self.recent.entry((command.pod, thing, verb)).or_default();
+        recent.push_back((index, at));
+        if recent.len() <= COMMANDS_PER_MINUTE {
+            return None;
+        }
+        let (first, since) = recent.pop_front()?;
+        // A new definition doesn't wait for the old one's back-off.
+        let wished = world.pods.get(&command.pod).is_some_and(|pod| pod.applied_index > first);
+        if self.stormed || wished || since.after(MINUTE) <= at {
+            return None;
+        }
+        self.stormed = true;
+        Some(Violation {
+            invariant: Invariant::L4,
+            pod: command.pod,
+            subject: Some(subject_of(command)),
+            at,
+            explanation: format!("more than {COMMANDS_PER_MINUTE} commands \"{verb}\" within one minute"),
+            evidence: vec![first, index],
+        })
+    }
+
+    /// Judges the end.
+    pub(crate) fn judge(&self, world: &WorldView, now: Time) -> Vec<Violation> {
+        let healed = self.healed.unwrap_or(Time(0));
+        let mut found = self.goes_on(world, healed, now);
+        for pod in world.pods.values() {
+            let mut end = AtTheEnd { pod, world, quiet: self, healed, now, found: &mut found };
+            end.operations_completed();
+            end.removed_is_gone();
+            end.deleted_is_released();
+            end.waits_can_end();
+            end.wish_is_visible();
+        }
+        // Root causes first, whichever pod shows them.
+        found.sort_by_key(|violation| rank(violation.invariant));
+        found
+    }
+
+    /// The longest that anything waits before it is tried again.
+    fn longest_delay(&self) -> Nanos {
+        let t = &self.timing;
+        let delays = [
+            t.crash_backoff_max,
+            t.pull_backoff_max,
+            t.volume_backoff_max,
+            t.retry_backoff_max,
+            t.allocation_retry,
+        ];
+        delays.into_iter().fold(Nanos::ZERO, |longest, delay| longest.max(delay))
+    }
+
+    /// L4, the livelock: the same commands come round again and again, though slower than a storm. Once faults have been
+    /// over for the longest delay twice, everything that is still tried has reached it: within a third such time a
+    /// thing's command comes once, or twice at the edges.
+    fn goes_on(&self, world: &WorldView, healed: Time, now: Time) -> Vec<Violation> {
+        let longest = self.longest_delay();
+        let (settled, window) = (Nanos(longest.0 * 2), longest);
+        if healed.after(settled).after(window) > now {
+            return Vec::new();
+        }
+        let mut found = Vec::new();
+        for ((pod, thing, verb), recent) in &self.recent {
+            let within: Vec<usize> =
+                recent.iter().filter(|(_, at)| at.after(window) > now).map(|(index, _)| *index).collect();
+            // Volumes have a delay of their own; a status tells each of a few steps of each try.
+            let retries = match (thing, *verb) {
+                (Some(Thing::Volume(_)), _) => window.0 / self.timing.volume_backoff_max.0.max(1) + 1,
+                (None, _) => (window.0 / self.timing.retry_backoff_max.0.max(1) + 1) * 2,
+                (Some(Thing::Container(_)), _) => window.0 / self.timing.retry_backoff_max.0.max(1) + 1,
+            };
+            let (Some(first), Some(last)) = (within.first(), within.last()) else { continue };
+            if within.len() as u64 > retries && world.pods.contains_key(pod) {
+                found.push(Violation {
+                    invariant: Invariant::L4,
+                    pod: *pod,
+                    subject: Some(Subject::Pod),
+                    at: now,
+                    explanation: format!(
+                        "faults stopped {} ago, and \"{verb}\" was commanded {} more times within the last {window}",
+                        now.since(healed),
+                        within.len()
+                    ),
+                    evidence: vec![*first, *last],
+                });
+            }
+        }
+        found
+    }
+}
+
+/// Whether repeating the action costs a delay that doubles.
+fn backs_off(action: &Action) -> bool {
+    match action {
+        Action::MountVolume { .. }
+        | Action::UnmountVolume { .. }
+        | Action::PullImage { .. }
+        | Action::CreateSandbox { .. }
+        | Action::CreateContainer { .. }
+        | Action::StartContainer { .. } => true,
+        Action::RefreshVolume { .. }
+        | Action::StopSandbox { .. }
+        | Action::RemoveSandbox { .. }
+        | Action::StopContainer { .. }
+        | Action::KillContainer { .. }
+        | Action::RemoveContainer { .. }
+        | Action::ResizeContainer { .. }
+        | Action::ResizePod { .. }
+        | Action::RunHook { .. }
+        | Action::StartProbe { .. }
+        | Action::StopProbe { .. }
+        | Action::ObserveMounts
+        | Action::ObserveRuntime
+        | Action::PublishStatus { .. }
+        | Action::RecordEvent(_)
+        | Action::ReleasePod
+        | Action::CreateMirror { .. }
+        | Action::DeleteMirror { .. } => false,
+    }
+}
+
+/// A livelock or a wait without a producer explains why something isn't gone, and that why something isn't shown.
+fn rank(invariant: Invariant) -> usize {
+    let order = [Invariant::L4, Invariant::L5, Invariant::L2, Invariant::L3, Invariant::L1];
+    order.iter().position(|i| *i == invariant).unwrap_or(order.len())
+}
+
+fn subject_of(command: &Command) -> Subject {
+    match (command.action.container(), command.action.volume()) {
+        (Some(container), _) => Subject::Container(container.clone()),
+        (None, Some(volume)) => Subject::Volume(volume.clone()),
+        (None, None) => Subject::Pod,
+    }
+}
+
+/// One pod at the end.
 struct AtTheEnd<'a> {
     pod: &'a PodView,
+    world: &'a WorldView,
+    quiet: &'a Quiet,
+    healed: Time,
     now: Time,
     found: &'a mut Vec<Violation>,
 }
@@ -59,18 +273,41 @@ impl AtTheEnd<'_> {
         self.found.push(Violation { invariant, pod, subject: Some(subject), at, explanation, evidence });
     }
 
-    /// L2.
+    /// The pod's object is deleted, or gone from its source.
+    fn is_leaving(&self) -> bool {
+        let deleted = self.pod.applied.as_ref().is_some_and(|p| p.deletion.is_some());
+        deleted || self.pod.left_source.is_some()
+    }
+
+    /// The node says that it has allocated what is wished: it has seen that generation, and nothing pends.
+    fn says_allocated(&self) -> bool {
+        let (Some(applied), Some((_, status))) = (&self.pod.applied, &self.pod.published) else {
+            return false;
+        };
+        let pends = status.conditions.iter().any(|c| c.kind == ConditionKind::PodResizePending && c.status);
+        status.observed_generation >= applied.generation && !pends
+    }
+
+    /// L2. A pod that leaves is L3's to judge.
     fn removed_is_gone(&mut self) {
         let pod = self.pod;
+        if self.is_leaving() {
+            return;
+        }
+        // A removal is shown by a command, or by the node's own word that it allocated a wish without the thing.
+        let wish = pod.applied.as_ref().filter(|_| self.says_allocated() && pod.termination.is_none());
         for volume in pod.volumes.iter().filter(|v| v.may_be_on_host()) {
-            if let Some(removed) = volume.removed {
+            let unwished =
+                wish.filter(|p| p.spec.volume(&volume.id.name).is_none()).map(|_| pod.applied_index);
+            if let Some(removed) = volume.removed.or(unwished) {
                 let explanation = format!("removed volume {} is still {}", volume.id, volume.host_in_words());
                 let evidence = [removed, volume.host_index];
                 self.report(Invariant::L2, Subject::Volume(volume.id.clone()), explanation, &evidence);
             }
         }
         for container in pod.containers.iter().filter(|c| c.may_run()) {
-            if let Some(removed) = container.removed {
+            let unwished = wish.filter(|p| !names(&p.spec).any(|name| *name == container.id.name));
+            if let Some(removed) = container.removed.or(unwished.map(|_| pod.applied_index)) {
                 let explanation =
                     format!("removed container {} is still {}", container.id, container.life_in_words());
                 let evidence = [removed, container.proof()];
@@ -82,9 +319,8 @@ impl AtTheEnd<'_> {
     /// L3. A pod whose object is gone is forgotten by the view only once nothing of it lives.
     fn deleted_is_released(&mut self) {
         let pod = self.pod;
-        let deleted = pod.applied.as_ref().is_some_and(|p| p.deletion.is_some());
         if let Some(termination) = pod.termination
-            && (deleted || pod.left_source.is_some())
+            && self.is_leaving()
         {
             let explanation = match (pod.running(), pod.released) {
                 (Some(running), _) => {
@@ -100,134 +336,13 @@ impl AtTheEnd<'_> {
             self.report(Invariant::L3, Subject::Pod, explanation, &[termination.index]);
         }
     }
-
-    /// L5: an operation without completion is a wait without a producer, if it had the time.
-    fn operations_completed(&mut self, heal_from: Time) {
-        let (pod, now) = (self.pod, self.now);
-        for operation in pod.in_flight.iter().filter(|o| o.at.max(heal_from).after(Nanos::secs(60)) <= now) {
-            // A stop's time is its grace.
-            let due = operation.deadline.unwrap_or(operation.at).after(Nanos::secs(60));
-            if due <= now && !matches!(operation.lane, Lane::Hook(..)) {
-                let explanation =
-                    format!("the {} of record {} never completed", operation.verb, operation.index);
-                self.report(Invariant::L5, operation.lane.subject(), explanation, &[operation.index]);
-            }
-        }
-    }
-
-    /// L1: what was wished last is seen in the status, or why not.
-    fn wish_is_visible(&mut self, dynamic_volumes: bool) {
-        let pod = self.pod;
-        let Some(applied) = pod.applied.clone().filter(|_| pod.termination.is_none()) else { return };
-        let Some((index, status)) = &pod.published else {
-            // A static pod has no object of its own to write to.
-            if applied.source == Source::File {
-                return;
-            }
-            let explanation = "no status of the pod was ever published".to_owned();
-            return self.report(Invariant::L1, Subject::Pod, explanation, &[pod.applied_index]);
-        };
-        let evidence = [pod.applied_index, *index];
-        if status.observed_generation < applied.generation {
-            let explanation = format!(
-                "generation {} is wished, and the status published last speaks of {}",
-                applied.generation, status.observed_generation
-            );
-            return self.report(Invariant::L1, Subject::Pod, explanation, &evidence);
-        }
-        for (what, name) in missing_from_status(&applied, status, dynamic_volumes) {
-            let explanation =
-                format!("{what} {name} is wished, and the status published last {}", what.how());
-            self.report(Invariant::L1, Subject::Pod, explanation, &evidence);
-        }
-    }
 }
 
-/// What a status may fail to tell.
-#[derive(Copy, Clone)]
-enum Missing {
-    Container,
-    Reason,
-    Volume,
-}
-
-impl Missing {
-    fn how(self) -> &'static str {
-        match self {
-            Missing::Container | Missing::Volume => "doesn't mention it",
-            Missing::Reason => "says that it waits but not why",
-        }
-    }
-}
-
-impl std::fmt::Display for Missing {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Missing::Container | Missing::Reason => "container",
-            Missing::Volume => "volume",
-        })
-    }
-}
-
-fn missing_from_status(applied: &Pod, status: &PodStatus, dynamic_volumes: bool) -> Vec<(Missing, Name)> {
-    let mut missing = Vec::new();
-    for container in applied.spec.init_containers.iter().chain(&applied.spec.containers) {
-        let row =
-            status.init_containers.iter().chain(&status.containers).find(|row| row.name == container.name);
-        match row.map(|row| &row.state) {
-            None => missing.push((Missing::Container, container.name.clone())),
-            Some(ContainerState::Waiting { reason, .. }) if reason.is_empty() => {
-                missing.push((Missing::Reason, container.name.clone()));
-            }
-            Some(
-                ContainerState::Waiting { .. }
-                | ContainerState::Running { .. }
-                | ContainerState::Terminated(_),
-            ) => {}
-        }
-    }
-    for volume in applied.spec.volumes.iter().filter(|_| dynamic_volumes) {
-        if !status.volumes.iter().any(|row| row.name == volume.name) {
-            missing.push((Missing::Volume, volume.name.clone()));
-        }
-    }
-    missing
-}
-
-/// L4: commands of one kind for one instance, by minute.
-#[derive(Default)]
-struct Storms {
-    minute: u64,
-    counts: BTreeMap<(PodUid, Option<Subject>, &'static str), (usize, usize)>,
-    found: Vec<Violation>,
-}
-
-impl Storms {
-    fn count(&mut self, command: &Command, at: Time, index: usize) {
-        let minute = at.0 / MINUTE;
-        if minute != self.minute {
-            self.counts.clear();
-            self.minute = minute;
-        }
-        let subject = match (command.action.container(), command.action.volume()) {
-            (Some(container), _) => Some(Subject::Container(container.clone())),
-            (None, Some(volume)) => Some(Subject::Volume(volume.clone())),
-            (None, None) => None,
-        };
-        let verb = command.action.verb();
-        let (first, count) = self.counts.entry((command.pod, subject.clone(), verb)).or_insert((index, 0));
-        *count += 1;
-        if *count == COMMANDS_PER_MINUTE + 1 {
-            let explanation =
-                format!("more than {COMMANDS_PER_MINUTE} commands \"{verb}\" within one minute");
-            self.found.push(Violation {
-                invariant: Invariant::L4,
-                pod: command.pod,
-                subject: subject.or(Some(Subject::Pod)),
-                at,
-                explanation,
-                evidence: vec![*first, index],
-            });
-        }
-    }
+/// The names of a spec's containers of all kinds.
+fn names(spec: &nodefold_core::spec::PodSpec) -> impl Iterator<Item = &Name> {
+    spec.init_containers
+        .iter()
+        .chain(&spec.containers)
+        .chain(&spec.ephemeral_containers)
+        .map(|container| &container.name)
 }

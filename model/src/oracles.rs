@@ -19,6 +19,7 @@ mod s14_evidence;
 mod s15_deadlines;
 
 use crate::invariant::{Invariant, Violation};
+use crate::liveness::Quiet;
 use crate::world_view::WorldView;
 use nodefold_core::command::{Command, Subject, TraceEntry};
 use nodefold_core::config::Config;
@@ -26,12 +27,13 @@ use nodefold_core::event::Fact;
 use nodefold_core::ids::PodUid;
 use nodefold_core::time::Time;
 
-/// All safety oracles over one trace.
+/// All oracles over one trace.
 #[derive(Clone, Debug)]
 pub struct Oracles {
     world: WorldView,
     charges: s05_overcommitted::Charges,
     deadlines: s15_deadlines::Deadlines,
+    quiet: Quiet,
     next: usize,
     violations: Vec<Violation>,
 }
@@ -56,6 +58,7 @@ impl Oracles {
             world: WorldView::new(config),
             charges: s05_overcommitted::Charges::default(),
             deadlines: s15_deadlines::Deadlines::default(),
+            quiet: Quiet::new(config.timing.clone()),
             next: 0,
             violations: Vec::new(),
         }
@@ -67,8 +70,12 @@ impl Oracles {
         self.next += 1;
         self.world.prepare(entry);
         let record = match entry {
-            TraceEntry::Fact(event) => Record { index, at: event.at, what: What::Fact(&event.fact) },
-            TraceEntry::Command { at, command } => Record { index, at: *at, what: What::Command(command) },
+            TraceEntry::Fact(event) => {
+                Record { index, at: self.world.effective(event.at), what: What::Fact(&event.fact) }
+            }
+            TraceEntry::Command { at, command } => {
+                Record { index, at: self.world.effective(*at), what: What::Command(command) }
+            }
         };
         self.judge_before(&record);
         self.world.observe(entry, index);
@@ -79,6 +86,18 @@ impl Oracles {
     pub fn finish(&mut self) {
         self.charges.settle(&self.world, self.world.now, &mut self.violations);
         self.deadlines.settle(&self.world, self.world.now, &mut self.violations);
+    }
+
+    /// Faults stop now: from here on the node must become quiet (L1–L5).
+    pub fn heal(&mut self, at: Time) {
+        self.quiet.heal(at);
+    }
+
+    /// Judges the end: faults stopped at [`Oracles::heal`] (at the trace's beginning, if that was never called), and time
+    /// enough for every back-off to run out has passed until `now`.
+    pub fn at_rest(&mut self, now: Time) {
+        self.finish();
+        self.violations.extend(self.quiet.judge(&self.world, now));
     }
 
     /// What was found and not taken yet.
@@ -102,7 +121,9 @@ impl Oracles {
                 + p.in_flight.len()
                 + p.allocation.versions.len()
         };
-        self.world.pods.values().map(of_pod).sum::<usize>() + self.charges.remembered()
+        self.world.pods.values().map(of_pod).sum::<usize>()
+            + self.charges.remembered()
+            + self.quiet.remembered()
     }
 
     /// Judges by what was known before the entry.
@@ -121,6 +142,7 @@ impl Oracles {
                 s10_phases::judge(world, record, command, out);
                 s11_mounts_of_a_running_container::judge(world, record, command, out);
                 s12_two_operations::judge(world, record, command, out);
+                s13_left_behind::judge_told(world, record, command, out);
                 s14_evidence::judge(world, record, command, out);
                 s15_deadlines::judge(world, record, command, out);
             }
@@ -137,10 +159,29 @@ impl Oracles {
     fn judge_after(&mut self, record: &Record<'_>) {
         let world = &self.world;
         match record.what {
-            What::Command(command) => self.charges.command(command, record.index),
+            What::Command(command) => {
+                self.charges.command(command, record.index);
+                self.violations.extend(self.quiet.command(world, command, record.at, record.index));
+            }
             What::Fact(fact) => {
                 self.charges.fact(fact);
                 self.deadlines.fact(world, fact, record);
+                if matches!(fact, Fact::AgentStarted { .. }) {
+                    self.quiet.agent_started();
+                }
+                match fact.pod() {
+                    Some(pod) if !world.pods.contains_key(&pod) => self.quiet.forget(pod),
+                    Some(_) => {}
+                    // A list may have ended any.
+                    None if !matches!(
+                        fact,
+                        Fact::Tick | Fact::ObjectSeen { .. } | Fact::ObjectGone { .. }
+                    ) =>
+                    {
+                        self.quiet.keep(|pod| world.pods.contains_key(&pod));
+                    }
+                    None => {}
+                }
             }
         }
     }

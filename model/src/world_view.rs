@@ -86,14 +86,19 @@ impl WorldView {
     pub fn observe(&mut self, entry: &TraceEntry, index: usize) {
         match entry {
             TraceEntry::Fact(event) => {
-                self.now = event.at;
-                self.fact(&event.fact, event.at, index);
+                self.now = self.effective(event.at);
+                self.fact(&event.fact, self.now, index);
             }
             TraceEntry::Command { at, command } => {
-                self.now = *at;
-                self.command(command, *at, index);
+                self.now = self.effective(*at);
+                self.command(command, self.now, index);
             }
         }
+    }
+
+    /// Time never runs backwards: while a clock that jumped back catches up, no time passes (DESIGN §3).
+    pub fn effective(&self, at: Time) -> Time {
+        at.max(self.now)
     }
 
     /// The most that was allocatable at any record from `since` on.

@@ -375,6 +375,8 @@ pub struct Sink {
     pub zones: BTreeMap<i32, u32>,
     /// The highest verbosity that must have been on.
     pub verbosity: u8,
+    /// The last stamp of each process of a kubelet, whatever its record said: how far the log reaches.
+    pub reach: BTreeMap<u64, Stamp>,
     /// What happened on the way that a reader should know.
     pub remarks: BTreeMap<String, u64>,
 }

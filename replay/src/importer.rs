@@ -112,6 +112,15 @@ impl Importer {
             self.journal_entry(entry);
         }
         self.close();
+        self.note_reach();
+    }
+
+    /// Remembers how far a process' records go.
+    fn note_reach(&mut self) {
+        const MOST: usize = 4096;
+        if let Some(last) = self.last.filter(|_| self.sink.reach.len() < MOST) {
+            self.sink.reach.insert(self.last_pid, last);
+        }
     }
 
     fn take(&mut self, text: &[u8], number: u64) {
@@ -230,6 +239,9 @@ impl Importer {
         self.in_panic = false;
         self.close_for(header.pid);
         self.sink.recognised += 1;
+        if header.pid != self.last_pid {
+            self.note_reach();
+        }
         if header.stamp.is_some() {
             self.last = header.stamp;
         }

@@ -49,6 +49,7 @@ pub fn merge(mut inputs: Vec<Imported>, options: &Options) -> Trace {
     drop_duplicates(&mut placed, &mut duplicates);
     tie(placed, &clocks, &mut trace);
     runs(&mut trace);
+    reach(&inputs, &clocks, &mut trace);
     for (i, input) in inputs.into_iter().enumerate() {
         describe(input, duplicates[i], &clocks[i], &mut trace);
     }
@@ -289,6 +290,19 @@ fn runs(trace: &mut Trace) {
         }
     }
     trace.runs.sort_by_key(|r| (r.host, r.first));
+}
+
+/// How far the logs go beyond what they tell of lifecycles: absence counts up to there.
+fn reach(inputs: &[Imported], clocks: &[Clock], trace: &mut Trace) {
+    for (input, clock) in inputs.iter().zip(clocks) {
+        for (pid, stamp) in &input.sink.reach {
+            let to = clock.stamp(*stamp);
+            trace.reach = trace.reach.max(Some(to));
+            for run in trace.runs.iter_mut().filter(|r| r.pid == *pid) {
+                run.last = run.last.max(to);
+            }
+        }
+    }
 }
 
 fn describe(input: Imported, duplicates: u64, clock: &Clock, trace: &mut Trace) {

@@ -180,6 +180,8 @@ pub struct Trace {
     pub entries: Vec<Entry>,
     /// Runs of the kubelet.
     pub runs: Vec<Run>,
+    /// How far the logs reach, whatever their last records say.
+    pub reach: Option<Moment>,
     /// Which volumes a container mounts, where a spec or status tells.
     pub mounts: BTreeMap<(PodIx, Name), Vec<Name>>,
     /// What was assumed, and what is worth knowing.

@@ -10,6 +10,9 @@ use crate::ids::{ContainerId, Name, OpId, PodUid};
 use crate::state::{ContainerKind, ContainerState, Dead, Ended, HookState, InstancePhase, PodState, Retry};
 use alloc::boxed::Box;
 
+/// The reason of an end that is concluded from a refusal to start, as the runtime names it.
+const START_ERROR: &str = "StartError";
+
 pub(super) fn image_pulled(
     r: &mut Recording<'_>,
     op: OpId,
@@ -172,7 +175,7 @@ pub(super) fn start_failed(r: &mut Recording<'_>, op: OpId, uid: PodUid, id: &Co
             let exit = Exit {
                 code: 128,
                 signal: None,
-                reason: "StartError".into(),
+                reason: START_ERROR.into(),
                 started_at: None,
                 finished_at: now,
             };
@@ -207,6 +210,13 @@ pub(super) fn exited(r: &mut Recording<'_>, uid: PodUid, id: &ContainerId, exit:
         }
         return;
     }
+    if let Some(presumed) = pod.container_of(id).and_then(|c| presumed_end(c, id.attempt)) {
+        // The runtime refused to start it because it had ended already: how, only this says (B28).
+        presumed.exit = exit.clone();
+        presumed.message = Name::default();
+        note_restart_all(pod, id);
+        return;
+    }
     let Some(container) =
         pod.container_of(id).filter(|c| c.instance.as_ref().is_some_and(|i| i.attempt == id.attempt))
     else {
@@ -216,6 +226,11 @@ pub(super) fn exited(r: &mut Recording<'_>, uid: PodUid, id: &ContainerId, exit:
     end_instance(container, exit.clone(), Name::default(), &timing);
     note_restart_all(pod, id);
     r.moved(uid, Subject::Container(id.clone()), from, "Exited");
+}
+
+/// The attempt's end, if it is only concluded from a refusal to start it.
+fn presumed_end(container: &mut ContainerState, attempt: u32) -> Option<&mut Ended> {
+    container.last.as_deref_mut().filter(|e| e.attempt == attempt && &*e.exit.reason == START_ERROR)
 }
 
 /// Ends the current instance: releases its leases, keeps what is shown of it, counts a crash.

@@ -61,9 +61,6 @@ pub struct Story<'o> {
     events_at_mark: usize,
     marks: BTreeMap<String, Moment>,
     last_mark: Option<String>,
-    /// The whole trace, kept for a story that will heal.
-    trace: Option<Vec<TraceEntry>>,
-    config: Config,
     /// How much of everything.
     pub counts: Counts,
     /// What the oracles and the world's physics found.
@@ -72,10 +69,8 @@ pub struct Story<'o> {
 
 impl<'o> Story<'o> {
     /// A story that has not begun.
-    pub fn new(observer: &'o mut dyn Observer, config: &Config, began: Time, heals: bool) -> Story<'o> {
+    pub fn new(observer: &'o mut dyn Observer, config: &Config, began: Time) -> Story<'o> {
         Story {
-            trace: heals.then(Vec::new),
-            config: config.clone(),
             observer,
             began,
             oracles: Oracles::new(config),
@@ -151,25 +146,24 @@ impl<'o> Story<'o> {
 
     fn judge(&mut self, at: Time, entry: &TraceEntry) {
         self.oracles.observe(entry);
-        if let Some(trace) = &mut self.trace {
-            trace.push(entry.clone());
-        }
         self.tell_violations(at);
     }
 
-    /// Faults stopped at `from`; what must hold by now (L1–L5), and nothing of the ended is left on the host.
-    pub fn judge_the_end(&mut self, from: Time, now: Time, leftovers: &[String]) {
-        let trace = self.trace.as_deref().unwrap_or_default();
-        let mut found: Vec<String> = nodefold_model::liveness(&self.config, trace, from, now)
-            .iter()
-            .map(ToString::to_string)
-            .collect();
-        found.extend(
-            leftovers.iter().map(|what| format!("L2: {what} is still on the host, and its pod is not")),
-        );
-        for violation in found {
-            self.observer.record(&Record::InvariantBroken { at: now, violation: violation.clone() });
-            self.violations.push(violation);
+    /// Faults stop.
+    pub fn heal(&mut self, at: Time) {
+        self.oracles.heal(at);
+    }
+
+    /// The node had time enough to come to rest: what must hold by now (L1–L5), and nothing of the ended is left on the
+    /// host.
+    pub fn judge_the_end(&mut self, now: Time, leftovers: &[String]) {
+        self.oracles.at_rest(now);
+        self.tell_violations(now);
+        for left in leftovers {
+            self.tell(Record::InvariantBroken {
+                at: now,
+                violation: format!("L2: {left} is still on the host, and its pod is not"),
+            });
         }
     }
 

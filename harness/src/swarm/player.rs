@@ -2,9 +2,8 @@
 //! nothing to do are skipped.
 
 use super::coverage::{Coverage, Whereabouts};
-use super::run::BrainOf;
+use super::run::Driven;
 use crate::act::{Acted, act};
-use crate::log::InMemory;
 use crate::record::Record;
 use crate::scenario::{NodeSpec, Verb};
 use crate::stage::{Simulation, Stage};
@@ -12,7 +11,7 @@ use crate::world::{BEGINNING, Earliest, World, WorldError};
 use nodefold_core::command::{Action, TraceEntry};
 use nodefold_core::time::{Nanos, Time};
 use nodefold_core::{Config, Digest};
-use nodefold_model::{Oracles, liveness};
+use nodefold_model::Oracles;
 use serde::Serialize;
 
 /// Something that must not be.
@@ -68,10 +67,7 @@ impl Totals {
 /// A world under way, and who judges it.
 pub struct Player {
     stage: Simulation,
-    config: Config,
     oracles: Option<Oracles>,
-    /// Kept only where oracles judge, for the end.
-    trace: Vec<TraceEntry>,
     records: Vec<Record>,
     whereabouts: Whereabouts,
     /// What was reached.
@@ -86,20 +82,15 @@ pub struct Player {
 
 impl Player {
     /// A world at its beginning.
-    pub fn new(node: &NodeSpec, brain: &BrainOf, judged: bool) -> Player {
+    pub fn new(node: &NodeSpec, driven: &Driven, judged: bool) -> Player {
         let config = Config { node: node.facts.clone(), ..Config::default() };
-        let (make, for_brain) = (brain.clone(), config.clone());
-        let world = World::new(
-            &config,
-            std::sync::Arc::new(move || make(&for_brain)),
-            node,
-            Box::<InMemory>::default(),
-        );
+        let (make, for_brain) = (driven.brain.clone(), config.clone());
+        let mut world =
+            World::new(&config, std::sync::Arc::new(move || make(&for_brain)), node, (driven.log)());
+        world.server_mut().answered_by(driven.answers);
         Player {
             stage: Simulation { world, chooser: Box::new(Earliest) },
             oracles: judged.then(|| Oracles::new(&config)),
-            config,
-            trace: Vec::new(),
             records: Vec::new(),
             whereabouts: Whereabouts::default(),
             coverage: Coverage::default(),
@@ -132,7 +123,9 @@ impl Player {
 
     /// Does a step. False: there was nothing to do.
     pub fn perform(&mut self, verb: &Verb) -> bool {
-        let from = self.stage.now();
+        if let (Verb::Heal, Some(oracles)) = (verb, &mut self.oracles) {
+            oracles.heal(self.stage.now());
+        }
         let done = act(&mut self.stage, verb, "").map(|acted| match acted {
             Acted::Done => true,
             Acted::Answered(_) => true,
@@ -140,7 +133,7 @@ impl Player {
         });
         let done = self.heed(done).unwrap_or(false);
         if matches!(verb, Verb::Heal) && self.broken.is_empty() {
-            self.judge_the_end(from);
+            self.judge_the_end();
         }
         done
     }
@@ -230,7 +223,6 @@ impl Player {
     fn judge(&mut self, entry: TraceEntry) {
         let Some(oracles) = &mut self.oracles else { return };
         oracles.observe(&entry);
-        self.trace.push(entry);
         if !oracles.violations().is_empty() {
             self.take_violations();
         }
@@ -243,14 +235,11 @@ impl Player {
         }
     }
 
-    /// Faults stopped at `from`, and time enough has passed.
-    fn judge_the_end(&mut self, from: Time) {
-        if self.oracles.is_none() {
-            return;
-        }
-        for violation in liveness(&self.config, &self.trace, from, self.stage.now()) {
-            self.breaks(&violation.invariant.to_string(), violation.to_string());
-        }
+    /// Faults stopped, and time enough has passed.
+    fn judge_the_end(&mut self) {
+        let Some(oracles) = &mut self.oracles else { return };
+        oracles.at_rest(self.stage.now());
+        self.take_violations();
         for left in self.stage.world.leftovers() {
             self.breaks("L2", format!("L2: {left} is still on the host, and its pod is not"));
         }

@@ -8,8 +8,10 @@ use super::profile::Profile;
 use super::{faults, users};
 use crate::brain::Brain;
 use crate::history::History;
+use crate::log::{FactLog, InMemory};
 use crate::scenario::Verb;
-use crate::world::{Choice, Enabled};
+use crate::world::{Answers, Choice, Enabled};
+use nodefold_api::Api;
 use nodefold_core::time::{Nanos, Time};
 use nodefold_core::{Config, Digest, Node};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -18,11 +20,32 @@ use std::sync::Arc;
 /// Makes the brain that a world drives. Workers share it.
 pub type BrainOf = Arc<dyn Fn(&Config) -> Box<dyn Brain> + Send + Sync>;
 
+/// What a world drives, and what drives it: the parts that a hunt may be about.
+#[derive(Clone)]
+pub struct Driven {
+    /// What decides.
+    pub brain: BrainOf,
+    /// Where its facts are made durable.
+    pub log: Arc<dyn Fn() -> Box<dyn FactLog> + Send + Sync>,
+    /// Who answers requests to the API.
+    pub answers: Answers,
+}
+
+impl Default for Driven {
+    fn default() -> Driven {
+        Driven {
+            brain: Arc::new(|config| Box::new(Node::new(config.clone()))),
+            log: Arc::new(|| Box::<InMemory>::default()),
+            answers: Api::apply,
+        }
+    }
+}
+
 /// How to hunt.
 #[derive(Clone)]
 pub struct SwarmOptions {
-    /// What decides.
-    pub brain: BrainOf,
+    /// What is hunted.
+    pub driven: Driven,
     /// No other faults than these; empty: all.
     pub only: Vec<Kind>,
     /// None of these.
@@ -33,12 +56,7 @@ pub struct SwarmOptions {
 
 impl Default for SwarmOptions {
     fn default() -> SwarmOptions {
-        SwarmOptions {
-            brain: Arc::new(|config| Box::new(Node::new(config.clone()))),
-            only: Vec::new(),
-            without: Vec::new(),
-            oracles: true,
-        }
+        SwarmOptions { driven: Driven::default(), only: Vec::new(), without: Vec::new(), oracles: true }
     }
 }
 
@@ -71,7 +89,7 @@ pub fn run_seed(seed: u64, options: &SwarmOptions) -> SeedReport {
 /// Plays a profile with decisions from any source.
 pub fn play(seed: u64, chance: &mut dyn Chance, profile: &Profile, options: &SwarmOptions) -> SeedReport {
     let mut history = Recorder::new(profile);
-    let mut player = Player::new(&profile.node, &options.brain, options.oracles);
+    let mut player = Player::new(&profile.node, &options.driven, options.oracles);
     // A panic is a find like any other: what led to it must be told.
     let played = catch_unwind(AssertUnwindSafe(|| {
         player.begin();
@@ -188,8 +206,8 @@ struct Recorder {
     history: History,
     /// The time after what was written down last.
     now: Time,
-    /// The last moment after which everything due had happened.
-    whole: Time,
+    /// The last moment after which everything due had happened, if choices were taken up to it.
+    whole: Option<Time>,
     /// The choices taken since that moment.
     since: u32,
     /// The moment of the last choice.
@@ -199,17 +217,17 @@ struct Recorder {
 impl Recorder {
     fn new(profile: &Profile) -> Recorder {
         let history = History { node: profile.node.clone(), steps: Vec::new() };
-        Recorder { history, now: Time(0), whole: Time(0), since: 0, last: Time(0) }
+        Recorder { history, now: Time(0), whole: None, since: 0, last: Time(0) }
     }
 
     /// A choice was taken in its natural order.
     fn step(&mut self, player: &Player) {
         let now = player.world().now();
         if self.since == 0 {
-            self.last = self.now;
+            self.last = now;
         }
         if now > self.last {
-            self.whole = self.last;
+            self.whole = Some(self.last);
             self.since = 0;
             self.last = now;
         }
@@ -226,11 +244,10 @@ impl Recorder {
         if self.since == 0 {
             return;
         }
-        if self.whole > self.now {
-            self.history.steps.push(Verb::Advance(self.whole.since(self.now)));
+        if let Some(whole) = self.whole.take() {
+            self.history.steps.push(Verb::Advance(whole.since(self.now)));
         }
         self.history.steps.push(Verb::Step(self.since));
         self.since = 0;
-        self.whole = Time(0);
     }
 }

@@ -2,7 +2,7 @@
 //! loses everything but the log; a restart folds the log again.
 
 use crate::brain::{Brain, NewBrain};
-use crate::log::{FactLog, LogError};
+use crate::log::{FactLog, InMemory, LogError};
 use crate::record::Record;
 use nodefold_api::ApiEvent;
 use nodefold_core::command::Command;
@@ -18,6 +18,8 @@ pub struct Agent {
     out: Commands,
     alive: bool,
     facts: u64,
+    /// What was acknowledged, over all its lives (D2).
+    acknowledged: InMemory,
 }
 
 /// What a restart found.
@@ -26,12 +28,22 @@ pub struct Recovered {
     pub before: Digest,
     /// The digest of what the log folds to. Anything else is a broken D1.
     pub after: Digest,
+    /// What is durable and was never acknowledged, or the reverse. Anything is a broken D2.
+    pub unlike: Option<String>,
 }
 
 impl Agent {
     /// An agent that has not started.
     pub fn new(new_brain: NewBrain, log: Box<dyn FactLog>) -> Agent {
-        Agent { brain: new_brain(), new_brain, log, out: Commands::default(), alive: false, facts: 0 }
+        Agent {
+            brain: new_brain(),
+            new_brain,
+            log,
+            out: Commands::default(),
+            alive: false,
+            facts: 0,
+            acknowledged: InMemory::default(),
+        }
     }
 
     /// The same agent once more, to go on apart from this one.
@@ -43,6 +55,7 @@ impl Agent {
             out: Commands::default(),
             alive: self.alive,
             facts: self.facts,
+            acknowledged: self.acknowledged.clone(),
         })
     }
 
@@ -88,6 +101,7 @@ impl Agent {
     /// Tells of a fact that was folded and of what it made due.
     fn tell_folded(&mut self, event: Event, records: &mut Vec<Record>) -> Vec<Command> {
         self.facts += 1;
+        self.acknowledged.keep(&event);
         let at = event.at;
         records.push(Record::Fact { seq: self.facts, event });
         records
@@ -122,7 +136,8 @@ impl Agent {
         let recovered = if self.facts > 0 {
             let before = self.brain.digest();
             self.brain = self.log.recover(&self.new_brain)?;
-            Some(Recovered { before, after: self.brain.digest() })
+            let unlike = unlike(&self.acknowledged.events(), &self.log.durable()?);
+            Some(Recovered { before, after: self.brain.digest(), unlike })
         } else {
             None
         };
@@ -134,4 +149,22 @@ impl Agent {
     pub fn close(&mut self) -> Result<(), LogError> {
         self.log.close(&mut *self.brain)
     }
+}
+
+/// D2: every acknowledged fact is durable, and no other.
+fn unlike(acknowledged: &[&Event], durable: &[Event]) -> Option<String> {
+    let place = acknowledged.iter().zip(durable).position(|(a, b)| *a != b);
+    let place = place.unwrap_or(acknowledged.len().min(durable.len()));
+    let name = |event: Option<&Event>| match event {
+        Some(event) => format!("{} at {}", event.fact.name(), event.at.0),
+        None => "nothing more".to_owned(),
+    };
+    (acknowledged.len() != durable.len() || place < durable.len()).then(|| {
+        format!(
+            "fact {} was acknowledged as {}, and after the crash the log has {}",
+            place + 1,
+            name(acknowledged.get(place).copied()),
+            name(durable.get(place))
+        )
+    })
 }

@@ -70,14 +70,16 @@ impl World {
     pub(super) fn agent_starts(&mut self) -> Result<(), WorldError> {
         let boot_id = codec::hash(&(u64::from(self.boots), "boot".to_owned())).0;
         let (started, recovered) = self.agent.start(boot_id)?;
-        if let Some(recovered) = recovered
-            && recovered.before != recovered.after
-        {
-            let what = format!(
-                "folding the journal gives {:032x}, the live digest was {:032x}",
-                recovered.after.0, recovered.before.0
-            );
-            self.broken("D1", what);
+        if let Some(recovered) = recovered {
+            if let Some(unlike) = recovered.unlike {
+                self.broken("D2", unlike);
+            } else if recovered.before != recovered.after {
+                let what = format!(
+                    "folding the journal gives {:032x}, the live digest was {:032x}",
+                    recovered.after.0, recovered.before.0
+                );
+                self.broken("D1", what);
+            }
         }
         self.tell(started)?;
         if self.facts != self.told {

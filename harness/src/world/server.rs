@@ -2,6 +2,7 @@
 //! tell the agent late and coalesced. Manifest files are a second source beside it.
 
 use super::latency;
+use super::rulebook::{self, Answers};
 use crate::scenario::PodRef;
 use nodefold_api::{Api, ApiConfig, ApiEvent, Change, ChangeType, Response};
 use nodefold_core::codec;
@@ -10,6 +11,7 @@ use nodefold_core::event::{Fact, Mirror, ObjectVersion};
 use nodefold_core::ids::{Name, ObjectKind, ObjectRef, PodUid, Source};
 use nodefold_core::spec::Pod;
 use nodefold_core::time::{Nanos, Time};
+use nodefold_model::DynamicRules;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -66,8 +68,14 @@ pub struct Server {
     queues: BTreeMap<(Source, PodUid), VecDeque<OnTheWay>>,
     /// Objects that pods known to the agent refer to.
     referenced_by: BTreeMap<PodUid, BTreeSet<ObjectRef>>,
+    /// Who answers requests.
+    answers: Answers,
+    /// What `/dynamic` must answer (S16).
+    rules: DynamicRules,
     /// The watch of the API is cut.
     cut: bool,
+    /// Removals that were on their way when it was.
+    lost: Vec<(PodUid, News)>,
     /// Objects that the authorizer does not let the node read.
     forbidden: BTreeSet<ObjectRef>,
 }
@@ -81,6 +89,8 @@ pub struct Stirred {
     pub gates: Vec<(PodUid, String)>,
     /// A pod that can't be delivered.
     pub undeliverable: Option<Undeliverable>,
+    /// What is wrong with the answer itself (S16).
+    pub wrong: Option<String>,
 }
 
 impl Server {
@@ -110,15 +120,23 @@ impl Server {
             gates_told: BTreeMap::new(),
             queues: BTreeMap::new(),
             referenced_by: BTreeMap::new(),
+            answers: Api::apply,
+            rules: DynamicRules::default(),
             cut: false,
+            lost: Vec::new(),
             forbidden: BTreeSet::new(),
         }
     }
 
+    /// Somebody else answers requests from now on.
+    pub fn answered_by(&mut self, answers: Answers) {
+        self.answers = answers;
+    }
+
     /// Handles a request and gives what it stirred up on the watches.
     pub fn request(&mut self, event: &ApiEvent, agent_listens: bool) -> (Response, Stirred) {
-        let response = self.api.apply(event);
-        let stirred = self.stir(event.at, agent_listens);
+        let (response, wrong) = rulebook::answer(self.answers, &mut self.api, &mut self.rules, event);
+        let stirred = Stirred { wrong, ..self.stir(event.at, agent_listens) };
         (response, stirred)
     }
 
@@ -164,6 +182,9 @@ impl Server {
         for change in changes {
             let object = &*change.object;
             let deleted = change.change == ChangeType::Deleted;
+            if deleted {
+                self.rules.gone(object);
+            }
             match &*change.kind {
                 "Pod" if object["spec"]["nodeName"] == *self.node_name => {
                     if let Some(mirror) = nodefold_k8s::mirror_from_json(object) {
@@ -230,8 +251,9 @@ impl Server {
     /// A mirror pod shares its static pod's name, but is an object of its own.
     fn mirror_changed(&mut self, at: Time, name: PodRef, mirror: Mirror, removed: bool, agent_listens: bool) {
         let uid = mirror.uid;
-        if self.names.insert(uid, name).is_none() {
+        if self.names.insert(uid, name.clone()).is_none() {
             self.newly_named.push(uid);
+            self.lives.entry(name).or_default().push(uid);
         }
         if !agent_listens || self.cut || (!removed && self.sent_mirrors.get(&uid) == Some(&mirror)) {
             return;
@@ -283,11 +305,22 @@ impl Server {
         self.gates_told.clear();
         self.referenced_by.clear();
         self.cut = false;
+        self.lost.clear();
     }
 
     /// The API's watch breaks: what was on its way is lost, and nothing comes until it lists anew. False: it had broken.
     pub fn cut(&mut self) -> bool {
-        self.queues.retain(|(source, _), queue| *source == Source::File || queue.iter().any(|c| c.listed));
+        let lost = &mut self.lost;
+        self.queues.retain(|(source, uid), queue| {
+            if *source == Source::File || queue.iter().any(|change| change.listed) {
+                return true;
+            }
+            match queue.pop_back().map(|change| change.what) {
+                Some(gone @ (News::Removed | News::MirrorGone)) => lost.push((*uid, gone)),
+                Some(News::Pod(_) | News::Mirror(_)) | None => {}
+            }
+            false
+        });
         !std::mem::replace(&mut self.cut, true)
     }
 
@@ -300,8 +333,8 @@ impl Server {
         let mirrors = self.listed_mirrors();
         let files: BTreeSet<PodUid> = self.files.values().map(|pod| pod.uid).collect();
         let is_gone = |uid: &&PodUid| !files.contains(uid) && !pods.iter().any(|pod| pod.uid == **uid);
-        let mut news: Vec<(PodUid, News)> =
-            self.sent.keys().filter(is_gone).map(|uid| (*uid, News::Removed)).collect();
+        let mut news = std::mem::take(&mut self.lost);
+        news.extend(self.sent.keys().filter(is_gone).map(|uid| (*uid, News::Removed)));
         let is_gone = |uid: &&PodUid| !mirrors.iter().any(|mirror| mirror.uid == **uid);
         news.extend(self.sent_mirrors.keys().filter(is_gone).map(|uid| (*uid, News::MirrorGone)));
         news.extend(pods.into_iter().map(|pod| (pod.uid, News::Pod(pod))));

@@ -14,6 +14,7 @@ use crate::world_view::pod::PodView;
 use nodefold_core::command::{Action, Command, MountedVolume, Subject};
 use nodefold_core::ids::{ContainerId, VolumeId};
 use nodefold_core::spec::{Container, Pod, PodSpec, Volume};
+use nodefold_core::status::{ConditionKind, PodStatus};
 use std::sync::Arc;
 
 pub(super) fn judge(world: &WorldView, record: &Record<'_>, command: &Command, out: &mut Vec<Violation>) {
@@ -62,6 +63,11 @@ pub(super) fn judge(world: &WorldView, record: &Record<'_>, command: &Command, o
                 report(Subject::Container(container.clone()), explanation, &last_shown(&pod.allocation));
             }
         }
+        Action::PublishStatus { status, .. } => {
+            if let Some(pod) = pod {
+                resized_while_pending(pod, status, &mut report);
+            }
+        }
         Action::UnmountVolume { .. }
         | Action::CreateSandbox { .. }
         | Action::StopSandbox { .. }
@@ -75,11 +81,36 @@ pub(super) fn judge(world: &WorldView, record: &Record<'_>, command: &Command, o
         | Action::StopProbe { .. }
         | Action::ObserveMounts
         | Action::ObserveRuntime
-        | Action::PublishStatus { .. }
         | Action::RecordEvent(_)
         | Action::ReleasePod
         | Action::CreateMirror { .. }
         | Action::DeleteMirror { .. } => {}
+    }
+}
+
+/// The node itself says that the wish pends, and shows other resources allocated than it resized to since the wish came.
+fn resized_while_pending(
+    pod: &PodView,
+    status: &PodStatus,
+    report: &mut impl FnMut(Subject, String, &[usize]),
+) {
+    let pends = status.conditions.iter().any(|c| c.kind == ConditionKind::PodResizePending && c.status);
+    let Some(wish) = pod.applied.as_ref().filter(|w| pends && status.observed_generation >= w.generation)
+    else {
+        return;
+    };
+    for row in &status.containers {
+        let Some(view) = row.id.as_ref().and_then(|id| pod.container(id)) else { continue };
+        let Some((index, requests)) = view.resized.as_ref().filter(|(index, _)| *index > pod.applied_index)
+        else {
+            continue;
+        };
+        let wished = wish.spec.container(&row.name).is_some_and(|c| c.resources.requests == *requests);
+        if wished && row.allocated_resources != *requests {
+            let explanation =
+                format!("container {} is resized to what is wished while that is shown as pending", view.id);
+            report(Subject::Container(view.id.clone()), explanation, &[pod.applied_index, *index]);
+        }
     }
 }
 

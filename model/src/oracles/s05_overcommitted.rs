@@ -11,7 +11,7 @@ use crate::world_view::WorldView;
 use crate::world_view::commands::carried_allocation;
 use crate::world_view::container::Role;
 use crate::world_view::pod::PodView;
-use nodefold_core::command::{Action, Command, Subject};
+use nodefold_core::command::{Command, Subject};
 use nodefold_core::event::Fact;
 use nodefold_core::ids::PodUid;
 use nodefold_core::resources::{ResourceList, ResourceName};
@@ -40,10 +40,9 @@ impl Charges {
     pub(super) fn command(&mut self, command: &Command, index: usize) {
         if carried_allocation(&command.action).is_some() {
             self.raised.insert(command.pod, index);
-            self.stale.insert(command.pod);
-        } else if matches!(command.action, Action::PublishStatus { .. } | Action::ResizeContainer { .. }) {
-            self.stale.insert(command.pod);
         }
+        // Any of a pod's commands may tell that it is over.
+        self.stale.insert(command.pod);
     }
 
     /// A fact may change one.

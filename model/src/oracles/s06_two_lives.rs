@@ -1,5 +1,5 @@
-//! S6: at most one live instance per container name and per volume name of a pod, and one started pod per static pod's
-//! full name; no re-use before the former is verifiably gone (B8, B9, B27).
+//! S6: at most one live instance per container name and per volume name of a pod (and one sandbox), and one started pod per
+//! static pod's full name; no re-use before the former is verifiably gone (B8, B9, B27).
 
 use super::{Record, breach};
 use crate::invariant::{Invariant, Violation};
@@ -37,8 +37,9 @@ pub(super) fn judge(world: &WorldView, record: &Record<'_>, command: &Command, o
                 );
             }
         }
-        Action::CreateSandbox { pod: applied, .. } => {
-            out.extend(second_static_pod(world, record, command, applied))
+        Action::CreateSandbox { attempt, pod: applied, .. } => {
+            out.extend(second_static_pod(world, record, command, applied));
+            out.extend(pod.and_then(|pod| second_sandbox(pod, record, command, *attempt)));
         }
         Action::UnmountVolume { .. }
         | Action::RefreshVolume { .. }
@@ -124,6 +125,14 @@ fn second_life(
         let subject = Some(Subject::Container(container.clone()));
         breach(Invariant::S6, record, command.pod, subject, explanation, &[former.life_index])
     })
+}
+
+/// A pod's containers share one sandbox: another is made only when the former has stopped.
+fn second_sandbox(pod: &PodView, record: &Record<'_>, command: &Command, attempt: u32) -> Option<Violation> {
+    let other = pod.sandboxes.iter().find(|s| s.live && s.attempt != attempt)?;
+    let explanation = format!("sandbox {attempt} is made while sandbox {} may still run", other.attempt);
+    let subject = Some(Subject::Sandbox(attempt));
+    Some(breach(Invariant::S6, record, command.pod, subject, explanation, &[other.index]))
 }
 
 fn second_static_pod(

@@ -1,15 +1,15 @@
 //! S13: after a volume is reported gone, nothing of it is on the host.
 //!
 //! As far as a trace shows it: a mount table read later still has it, or an operation that wrote to it ends after it
-//! was gone (kubelet-volumes races 11, 12).
+//! was gone (kubelet-volumes races 11, 12). The node reports it gone, too, when its status no longer lists it (KEP-6395).
 
 use super::{Record, breach};
 use crate::invariant::{Invariant, Violation};
 use crate::world_view::WorldView;
 use crate::world_view::volume::{Host, VolumeView};
-use nodefold_core::command::Subject;
+use nodefold_core::command::{Action, Command, Subject};
 use nodefold_core::event::Fact;
-use nodefold_core::ids::{PodUid, VolumeId};
+use nodefold_core::ids::{OpId, PodUid, VolumeId};
 
 pub(super) fn judge(world: &WorldView, record: &Record<'_>, fact: &Fact, out: &mut Vec<Violation>) {
     let gone = |pod: &PodUid, volume: &VolumeId| -> Option<&VolumeView> {
@@ -20,14 +20,16 @@ pub(super) fn judge(world: &WorldView, record: &Record<'_>, fact: &Fact, out: &m
         let subject = Some(Subject::Volume(volume.clone()));
         out.push(breach(Invariant::S13, record, pod, subject, explanation, &[evidence]));
     };
+    // An answer that comes a second time tells of no second effect.
+    let is_news = |view: &VolumeView, op: OpId| view.written_by != Some(op);
     match fact {
-        Fact::VolumeMounted { pod, volume, .. } => {
-            if let Some(view) = gone(pod, volume) {
+        Fact::VolumeMounted { op, pod, volume, .. } => {
+            if let Some(view) = gone(pod, volume).filter(|view| is_news(view, *op)) {
                 report(*pod, volume, "was mounted", view.host_index);
             }
         }
-        Fact::VolumeRefreshed { pod, volume, .. } => {
-            if let Some(view) = gone(pod, volume) {
+        Fact::VolumeRefreshed { op, pod, volume, .. } => {
+            if let Some(view) = gone(pod, volume).filter(|view| is_news(view, *op)) {
                 report(*pod, volume, "was written to", view.host_index);
             }
         }
@@ -86,5 +88,27 @@ pub(super) fn judge(world: &WorldView, record: &Record<'_>, fact: &Fact, out: &m
         | Fact::MirrorCreated { .. }
         | Fact::MirrorDeleted { .. }
         | Fact::MirrorFailed { .. } => {}
+    }
+}
+
+/// A status drops the row of a volume of which something may still be on the host.
+pub(super) fn judge_told(
+    world: &WorldView,
+    record: &Record<'_>,
+    command: &Command,
+    out: &mut Vec<Violation>,
+) {
+    let Action::PublishStatus { status, .. } = &command.action else { return };
+    let Some(pod) = world.pods.get(&command.pod).filter(|_| world.node.gates.dynamic_volumes) else { return };
+    let Some((index, before)) = &pod.published else { return };
+    for row in before.volumes.iter().filter(|row| !status.volumes.iter().any(|r| r.name == row.name)) {
+        let left = pod.volumes.iter().find(|v| v.id.name == row.name && v.may_be_on_host());
+        if let Some(volume) = left {
+            let explanation =
+                format!("volume {} is no longer shown, and it is {}", volume.id, volume.host_in_words());
+            let subject = Some(Subject::Volume(volume.id.clone()));
+            let evidence = [*index, volume.host_index];
+            out.push(breach(Invariant::S13, record, command.pod, subject, explanation, &evidence));
+        }
     }
 }

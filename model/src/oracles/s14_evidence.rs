@@ -137,6 +137,12 @@ fn own_evidence(
     }
     let (ContainerState::Running { .. }, Some(view)) = (&row.state, pod.container(id)) else { return };
     let Some(spec) = &view.spec else { return };
+    let shown = &row.resources.requests;
+    if *shown != view.requests && !view.requests_before.contains(shown) {
+        let explanation =
+            format!("container {id} is shown with resources that the runtime has not acknowledged (B26)");
+        report(Some(id), explanation, &[view.born]);
+    }
     if row.started && spec.startup_probe.is_some() && view.startup_passed.is_none() {
         let explanation =
             format!("container {id} is shown started, and its own startup probe has not passed");
@@ -210,7 +216,11 @@ fn unproven_success(pod: &PodView, report: &mut impl FnMut(Option<&ContainerId>,
     let Some((_, shown)) = pod.allocation.shown.as_ref().filter(|_| !pod.ran_before_trace) else { return };
     for main in &shown.containers {
         let everywhere = pod.allocation.possible().all(|spec| find_container(spec, &main.name).is_some());
-        let Some(newest) = pod.newest(&main.name).filter(|_| everywhere) else { continue };
+        // An instance that was made and never started has run nothing; the one before it speaks.
+        let of_name = pod.containers.iter().filter(|c| c.id.name == main.name);
+        let ran = of_name.filter(|c| c.started.is_some() || c.exit.is_some());
+        let newest = ran.max_by_key(|c| (c.id.incarnation, c.id.attempt)).or_else(|| pod.newest(&main.name));
+        let Some(newest) = newest.filter(|_| everywhere) else { continue };
         let proven = newest.exit.as_ref().is_some_and(|(_, exit)| exit.code == 0);
         if !proven && !newest.may_run() {
             let how = match &newest.exit {

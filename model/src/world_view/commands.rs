@@ -95,6 +95,10 @@ impl WorldView {
         if let Some(allocated) = carried_allocation(&command.action) {
             pod.show_allocation(index, allocated);
         }
+        // Its terminal status may have to wait for a write that failed; that it made room is told at once.
+        if matches!(&command.action, Action::RecordEvent(event) if &*event.reason == "Preempting") {
+            pod.begin_termination(index, "it made room for a critical pod");
+        }
         match command.cause.rule {
             Rule::PodTerminating => pod.begin_termination(index, "the node began to end the pod"),
             Rule::PodVolumesReleased | Rule::PodReleased => pod.begin_termination(index, "the pod was over"),
@@ -149,6 +153,7 @@ impl WorldView {
 /// Records the operation that a command begins. A stop of what has ended begins none: its completion has been.
 fn occupy(pod: &mut PodView, command: &Command, at: Time, index: usize) {
     let Some(operation) = InFlight::begun_by(command, at, index) else { return };
+    pod.last_op = Some(command.op);
     if operation.is_stop()
         && let Lane::Container(id) = &operation.lane
         && pod.container(id).is_some_and(|c| !c.may_run())
@@ -195,14 +200,20 @@ fn act(pod: &mut PodView, command: &Command, at: Time, index: usize) {
             }
         }
         Action::PullImage { container, image, .. } => {
-            let place = pod.allocation.first_with(&container.name, |c| c.image == *image);
-            imply(pod, index, place);
+            // An ephemeral container bypasses allocation: its pull says nothing of the rest.
+            let is_ephemeral =
+                |spec: &Arc<PodSpec>| spec.ephemeral_containers.iter().any(|c| c.name == container.name);
+            if !pod.allocation.possible().any(is_ephemeral) {
+                let place = pod.allocation.first_with(&container.name, |c| c.image == *image);
+                imply(pod, index, place);
+            }
         }
         Action::ResizeContainer { container, resources } => {
             let place = pod.allocation.first_with(&container.name, |c| c.resources == *resources);
             imply(pod, index, place);
             if let Some(view) = pod.container_mut(container) {
                 view.resizing = Some(resources.requests.clone());
+                view.resized = Some((index, resources.requests.clone()));
             }
         }
         Action::CreateSandbox { attempt, .. } => {
@@ -249,13 +260,21 @@ fn act(pod: &mut PodView, command: &Command, at: Time, index: usize) {
             pod.published = Some((index, status.clone()));
         }
         Action::ReleasePod => pod.released = Some(index),
+        Action::StartProbe { container, probe, .. } => {
+            if let Some(view) = pod.container_mut(container) {
+                view.probing.insert(*probe);
+            }
+        }
+        Action::StopProbe { container, probe } => {
+            if let Some(view) = pod.container_mut(container) {
+                view.probing.remove(probe);
+            }
+        }
         Action::StopSandbox { .. }
         | Action::RemoveSandbox { .. }
         | Action::RemoveContainer { .. }
         | Action::ResizePod { .. }
         | Action::RunHook { .. }
-        | Action::StartProbe { .. }
-        | Action::StopProbe { .. }
         | Action::ObserveMounts
         | Action::ObserveRuntime
         | Action::RecordEvent(_)

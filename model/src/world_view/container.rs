@@ -1,12 +1,16 @@
 //! One container instance as a trace tells it: what it was made from and whether its processes may exist.
 
 use nodefold_core::command::MountedVolume;
-use nodefold_core::event::Exit;
+use nodefold_core::event::{Exit, ProbeKind};
 use nodefold_core::ids::ContainerId;
 use nodefold_core::resources::ResourceList;
 use nodefold_core::spec::{Container, PodSpec};
 use nodefold_core::time::Time;
+use std::collections::BTreeSet;
 use std::sync::Arc;
+
+/// Former amounts of one instance that are remembered.
+const REQUESTS_KEPT: usize = 8;
 
 /// What part a container plays in its pod.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -115,14 +119,20 @@ pub struct ContainerView {
     pub removed: Option<usize>,
     /// How desired versions differ from it.
     pub changes: Changes,
+    /// Its probes that are asked in this life of the agent.
+    pub probing: BTreeSet<ProbeKind>,
     /// The record of its startup probe passing.
     pub startup_passed: Option<usize>,
     /// The record of its readiness probe's latest result, and the result.
     pub readiness: Option<(usize, bool)>,
     /// The requests that the runtime acknowledged last.
     pub requests: ResourceList,
+    /// Requests that it acknowledged earlier in the instance's life, the latest few.
+    pub requests_before: Vec<ResourceList>,
     /// The requests that a resize under way asks for.
     pub resizing: Option<ResourceList>,
+    /// The latest resize commanded, and to which requests.
+    pub resized: Option<(usize, ResourceList)>,
     /// The agent's end left this create or start unanswered: only an observation permits to repeat it.
     pub unanswered: Option<usize>,
 }
@@ -148,12 +158,23 @@ impl ContainerView {
             stop_commanded: None,
             removed: None,
             changes: Changes::default(),
+            probing: BTreeSet::new(),
             startup_passed: None,
             readiness: None,
             requests: ResourceList::default(),
+            requests_before: Vec::new(),
             resizing: None,
+            resized: None,
             unanswered: None,
         }
+    }
+
+    /// The runtime acknowledged these requests.
+    pub fn acknowledged(&mut self, requests: ResourceList) {
+        if self.requests_before.len() == REQUESTS_KEPT {
+            self.requests_before.remove(0);
+        }
+        self.requests_before.push(std::mem::replace(&mut self.requests, requests));
     }
 
     /// Whether any process of it may exist.

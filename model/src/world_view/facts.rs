@@ -2,6 +2,7 @@
 
 use super::WorldView;
 use super::container::{Ending, Life, Role};
+use super::operations::answered;
 use super::pod::{PodView, asks_restart_all};
 use super::volume::Host;
 use nodefold_core::event::{ErrorClass, Exit, Fact, ProbeKind};
@@ -9,6 +10,9 @@ use nodefold_core::ids::{ContainerId, PodUid, Source};
 use nodefold_core::spec::Pod;
 use nodefold_core::time::Time;
 use std::sync::Arc;
+
+/// Answers remembered of a pod, so that one that comes again is known: more than are ever on their way at once.
+const ANSWERS_KEPT: usize = 64;
 
 impl WorldView {
     pub(super) fn fact(&mut self, fact: &Fact, at: Time, index: usize) {
@@ -135,7 +139,10 @@ impl WorldView {
             pod.applied_this_epoch = false;
             pod.deadline = None;
             pod.in_flight.clear();
+            pod.last_op_before = pod.last_op;
+            pod.answered.clear();
             for container in &mut pod.containers {
+                container.probing.clear();
                 if rebooted {
                     container.vanished(index);
                     continue;
@@ -163,6 +170,10 @@ impl WorldView {
 
 /// A fact about one known pod.
 fn pod_fact(pod: &mut PodView, fact: &Fact, index: usize) {
+    if is_stale(pod, fact) {
+        return;
+    }
+    note_answer(pod, fact);
     pod.in_flight.retain(|operation| !operation.completed_by(fact));
     match fact {
         Fact::PodRemoved { .. } => {
@@ -194,6 +205,15 @@ fn pod_fact(pod: &mut PodView, fact: &Fact, index: usize) {
                 sandbox.index = index;
             }
         }
+        Fact::SandboxFailed { attempt, error, .. } => match error.class {
+            ErrorClass::Final | ErrorClass::Transient => {
+                for sandbox in pod.sandboxes.iter_mut().filter(|s| s.attempt == *attempt) {
+                    sandbox.live = false;
+                    sandbox.index = index;
+                }
+            }
+            ErrorClass::Uncertain => {}
+        },
         Fact::ContainerCreated { container, .. } => {
             let view = pod.container_or_stub(container, Life::Created, index);
             if matches!(
@@ -238,7 +258,7 @@ fn pod_fact(pod: &mut PodView, fact: &Fact, index: usize) {
             if let Some(view) = pod.container_mut(container)
                 && let Some(requests) = view.resizing.take()
             {
-                view.requests = requests;
+                view.acknowledged(requests);
             }
         }
         Fact::ProbeResult { container, probe, passed, .. } => probed(pod, container, *probe, *passed, index),
@@ -255,7 +275,6 @@ fn pod_fact(pod: &mut PodView, fact: &Fact, index: usize) {
         | Fact::ImagePulled { .. }
         | Fact::ImagePullFailed { .. }
         | Fact::SandboxReady { .. }
-        | Fact::SandboxFailed { .. }
         | Fact::SandboxStopFailed { .. }
         | Fact::SandboxRemoveFailed { .. }
         | Fact::ContainerStopFailed { .. }
@@ -281,6 +300,31 @@ fn pod_fact(pod: &mut PodView, fact: &Fact, index: usize) {
         | Fact::MirrorCreated { .. }
         | Fact::MirrorDeleted { .. }
         | Fact::MirrorFailed { .. } => {}
+    }
+}
+
+/// An answer to an operation of an older epoch, and one that comes a second time, is recorded and changes nothing (DESIGN
+/// §3). What is written to the API is acknowledged by number, whatever was written since.
+fn is_stale(pod: &PodView, fact: &Fact) -> bool {
+    let to_the_api = matches!(
+        fact,
+        Fact::StatusWritten { .. } | Fact::StatusWriteFailed { .. } | Fact::ReleaseFailed { .. }
+    );
+    let Some(op) = answered(fact).filter(|_| !to_the_api) else { return false };
+    pod.last_op_before.is_some_and(|last| op <= last) || pod.answered.contains(&op)
+}
+
+/// Notes that an operation was answered.
+fn note_answer(pod: &mut PodView, fact: &Fact) {
+    let Some(op) = answered(fact).filter(|op| pod.last_op.is_some_and(|last| *op <= last)) else { return };
+    if pod.answered.len() == ANSWERS_KEPT {
+        pod.answered.pop_front();
+    }
+    pod.answered.push_back(op);
+    if let Fact::VolumeMounted { volume, .. } | Fact::VolumeRefreshed { volume, .. } = fact
+        && let Some(view) = pod.volume_mut(volume)
+    {
+        view.written_by = Some(op);
     }
 }
 

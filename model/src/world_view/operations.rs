@@ -125,63 +125,73 @@ impl InFlight {
         self.deadline.is_some()
     }
 
-    /// Whether `fact` completes it. An exit completes a container's stop or kill, a sandbox's end its stop, whatever
-    /// brought them about.
+    /// Whether `fact` completes it. An exit completes whatever is under way with the container but its removal (a start
+    /// whose answer is late can do nothing more), a sandbox's end its stop, whatever brought them about.
     pub fn completed_by(&self, fact: &Fact) -> bool {
-        match fact {
-            Fact::ContainerExited { container, .. } => {
-                self.is_stop() && matches!(&self.lane, Lane::Container(id) if id == container)
-            }
-            Fact::SandboxStopped { attempt, .. } => {
-                self.verb == "stop-sandbox" && self.lane == Lane::Sandbox(*attempt)
-            }
-            Fact::VolumeMounted { op, .. }
-            | Fact::VolumeMountFailed { op, .. }
-            | Fact::VolumeUnmounted { op, .. }
-            | Fact::VolumeUnmountFailed { op, .. }
-            | Fact::VolumeRefreshed { op, .. }
-            | Fact::VolumeRefreshFailed { op, .. }
-            | Fact::ImagePulled { op, .. }
-            | Fact::ImagePullFailed { op, .. }
-            | Fact::SandboxReady { op, .. }
-            | Fact::SandboxFailed { op, .. }
-            | Fact::SandboxStopFailed { op, .. }
-            | Fact::SandboxRemoved { op, .. }
-            | Fact::SandboxRemoveFailed { op, .. }
-            | Fact::ContainerCreated { op, .. }
-            | Fact::ContainerCreateFailed { op, .. }
-            | Fact::ContainerStarted { op, .. }
-            | Fact::ContainerStartFailed { op, .. }
-            | Fact::ContainerStopFailed { op, .. }
-            | Fact::ContainerRemoved { op, .. }
-            | Fact::ContainerRemoveFailed { op, .. }
-            | Fact::ContainerResized { op, .. }
-            | Fact::ContainerResizeFailed { op, .. }
-            | Fact::PodResized { op, .. }
-            | Fact::PodResizeFailed { op, .. }
-            | Fact::HookDone { op, .. }
-            | Fact::StatusWritten { op, .. }
-            | Fact::StatusWriteFailed { op, .. }
-            | Fact::ReleaseFailed { op, .. } => *op == self.op,
-            Fact::PodRemoved { .. } => matches!(self.lane, Lane::Release | Lane::Status),
-            Fact::Tick
-            | Fact::PodApplied(_)
-            | Fact::SourceReady { .. }
-            | Fact::ObjectSeen { .. }
-            | Fact::ObjectGone { .. }
-            | Fact::NodeChanged(_)
-            | Fact::ReadinessGate { .. }
-            | Fact::UsageReported { .. }
-            | Fact::ProbeResult { .. }
-            | Fact::AgentStarted { .. }
-            | Fact::MountsObserved { .. }
-            | Fact::RuntimeObserved { .. }
-            | Fact::ObserveFailed { .. }
-            | Fact::MirrorSeen { .. }
-            | Fact::MirrorGone { .. }
-            | Fact::MirrorCreated { .. }
-            | Fact::MirrorDeleted { .. }
-            | Fact::MirrorFailed { .. } => false,
+        if let Fact::ContainerExited { container, .. } = fact {
+            return self.verb != "remove" && matches!(&self.lane, Lane::Container(id) if id == container);
         }
+        if let Fact::SandboxStopped { attempt, .. } = fact {
+            return self.verb == "stop-sandbox" && self.lane == Lane::Sandbox(*attempt);
+        }
+        if let Fact::PodRemoved { .. } = fact {
+            return matches!(self.lane, Lane::Release | Lane::Status);
+        }
+        answered(fact) == Some(self.op)
+    }
+}
+
+/// The operation that a fact answers.
+pub fn answered(fact: &Fact) -> Option<OpId> {
+    match fact {
+        Fact::VolumeMounted { op, .. }
+        | Fact::VolumeMountFailed { op, .. }
+        | Fact::VolumeUnmounted { op, .. }
+        | Fact::VolumeUnmountFailed { op, .. }
+        | Fact::VolumeRefreshed { op, .. }
+        | Fact::VolumeRefreshFailed { op, .. }
+        | Fact::ImagePulled { op, .. }
+        | Fact::ImagePullFailed { op, .. }
+        | Fact::SandboxReady { op, .. }
+        | Fact::SandboxFailed { op, .. }
+        | Fact::SandboxStopFailed { op, .. }
+        | Fact::SandboxRemoved { op, .. }
+        | Fact::SandboxRemoveFailed { op, .. }
+        | Fact::ContainerCreated { op, .. }
+        | Fact::ContainerCreateFailed { op, .. }
+        | Fact::ContainerStarted { op, .. }
+        | Fact::ContainerStartFailed { op, .. }
+        | Fact::ContainerStopFailed { op, .. }
+        | Fact::ContainerRemoved { op, .. }
+        | Fact::ContainerRemoveFailed { op, .. }
+        | Fact::ContainerResized { op, .. }
+        | Fact::ContainerResizeFailed { op, .. }
+        | Fact::PodResized { op, .. }
+        | Fact::PodResizeFailed { op, .. }
+        | Fact::HookDone { op, .. }
+        | Fact::StatusWritten { op, .. }
+        | Fact::StatusWriteFailed { op, .. }
+        | Fact::ReleaseFailed { op, .. } => Some(*op),
+        Fact::ContainerExited { .. }
+        | Fact::SandboxStopped { .. }
+        | Fact::PodRemoved { .. }
+        | Fact::Tick
+        | Fact::PodApplied(_)
+        | Fact::SourceReady { .. }
+        | Fact::ObjectSeen { .. }
+        | Fact::ObjectGone { .. }
+        | Fact::NodeChanged(_)
+        | Fact::ReadinessGate { .. }
+        | Fact::UsageReported { .. }
+        | Fact::ProbeResult { .. }
+        | Fact::AgentStarted { .. }
+        | Fact::MountsObserved { .. }
+        | Fact::RuntimeObserved { .. }
+        | Fact::ObserveFailed { .. }
+        | Fact::MirrorSeen { .. }
+        | Fact::MirrorGone { .. }
+        | Fact::MirrorCreated { .. }
+        | Fact::MirrorDeleted { .. }
+        | Fact::MirrorFailed { .. } => None,
     }
 }

@@ -9,6 +9,7 @@ use nodefold_core::ids::{ContainerId, Name, OpId, PodUid, Source, VolumeId};
 use nodefold_core::spec::{Container, Pod, PodSpec, RestartAction, RestartPolicy};
 use nodefold_core::status::PodStatus;
 use nodefold_core::time::Time;
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// Ended instances kept of each incarnation: `state` and `lastState` speak of no more.
@@ -91,6 +92,12 @@ pub struct PodView {
     pub restart_all: Option<usize>,
     /// Operations in flight.
     pub in_flight: Vec<InFlight>,
+    /// The operation commanded last.
+    pub last_op: Option<OpId>,
+    /// The one before the agent's latest start.
+    pub last_op_before: Option<OpId>,
+    /// Operations answered since, the latest ones.
+    pub answered: VecDeque<OpId>,
     /// The status published last, and its record.
     pub published: Option<(usize, Arc<PodStatus>)>,
     /// The terminal status published last.
@@ -119,6 +126,9 @@ impl PodView {
             ran_before_trace: false,
             restart_all: None,
             in_flight: Vec::new(),
+            last_op: None,
+            last_op_before: None,
+            answered: VecDeque::new(),
             published: None,
             terminal: None,
             released: None,
@@ -270,6 +280,9 @@ impl PodView {
         fresh.applied_this_epoch = self.applied_this_epoch;
         fresh.allocation.images_bypass = self.allocation.images_bypass;
         fresh.in_flight = std::mem::take(&mut self.in_flight);
+        fresh.last_op = self.last_op;
+        fresh.last_op_before = self.last_op_before;
+        fresh.answered = std::mem::take(&mut self.answered);
         if let Some(newest) = self.allocation.versions.pop() {
             fresh.allocation.desired(newest.index, &newest.spec);
         }

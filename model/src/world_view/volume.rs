@@ -1,7 +1,7 @@
 //! One volume instance as a trace tells it: whether anything of it may be on the host, and whether it is whole.
 
 use nodefold_core::event::ErrorClass;
-use nodefold_core::ids::VolumeId;
+use nodefold_core::ids::{OpId, VolumeId};
 use nodefold_core::spec::Volume;
 use std::sync::Arc;
 
@@ -51,6 +51,8 @@ pub struct VolumeView {
     pub mounted: Option<usize>,
     /// The agent's end left this unmount unanswered: only an observation permits to repeat it.
     pub unanswered: Option<usize>,
+    /// The operation that wrote to it last, as its answer told: the same answer again is no news (S13).
+    pub written_by: Option<OpId>,
 }
 
 impl VolumeView {
@@ -69,6 +71,7 @@ impl VolumeView {
             reset: None,
             mounted: None,
             unanswered: None,
+            written_by: None,
         }
     }
 

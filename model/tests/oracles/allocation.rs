@@ -40,7 +40,7 @@ fn d11_a_removed_volume_is_frozen() {
         p.volumes = vec![Arc::new(volume("data", "b"))];
         p.containers.clear();
     });
-    s.allocate().sandbox(1);
+    s.sandbox_died(0).allocate().sandbox(1);
     let shown = s.next() - 2;
     let refresh = s.next();
     s.refresh("data").breaks(Invariant::S3, &[shown, refresh]);

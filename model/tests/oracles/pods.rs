@@ -57,7 +57,7 @@ fn b6_but_not_before_the_former_life_is_over() {
     let mut s = static_pod();
     s.up();
     let gone = s.next();
-    s.gone().apply().stop("app", 30, Rule::PodTerminating);
+    s.gone().apply().stop("app", 30, Rule::PodTerminating).sandbox_died(0);
     let sandbox = s.next();
     s.sandbox(1).breaks(Invariant::S7, &[gone, sandbox]);
 }

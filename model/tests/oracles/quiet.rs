@@ -6,12 +6,16 @@ use nodefold_core::command::Rule;
 use nodefold_core::event::ErrorClass;
 use nodefold_core::status::{ContainerState, HostPhase, PodPhase, VolumeStatus};
 use nodefold_core::time::{Nanos, Time};
-use nodefold_model::{COMMANDS_PER_MINUTE, Invariant, Oracles, liveness};
+use nodefold_model::{COMMANDS_PER_MINUTE, Invariant, Oracles};
 use std::sync::Arc;
 
 fn at_the_end(s: &Story) -> Vec<(Invariant, Vec<usize>)> {
-    let found = liveness(&nodefold_core::Config::default(), &s.trace, Time(0), s.now.after(Nanos::secs(600)));
-    found.into_iter().map(|v| (v.invariant, v.evidence)).collect()
+    let mut oracles = Oracles::new(&s.config);
+    oracles.heal(Time(0));
+    s.trace.iter().for_each(|entry| oracles.observe(entry));
+    oracles.at_rest(s.now.after(Nanos::secs(300)));
+    let found = oracles.take_violations().into_iter().filter(|v| v.invariant >= Invariant::L1);
+    found.map(|v| (v.invariant, v.evidence)).collect()
 }
 
 fn settled(state: ContainerState) -> nodefold_core::status::PodStatus {

@@ -88,7 +88,7 @@ fn id(text: &str) -> ContainerId {
     ContainerId { name: name.into(), incarnation: number(incarnation), attempt: number(attempt) }
 }
 
-fn volume_id(text: &str) -> VolumeId {
+pub fn volume_id(text: &str) -> VolumeId {
     let (name, generation) = text.split_once('#').unwrap_or((text, "0"));
     VolumeId { name: name.into(), generation: generation.parse().expect("a generation in a volume's name") }
 }
@@ -178,7 +178,7 @@ impl Story {
         self
     }
 
-    fn op(&self, subject: &str) -> OpId {
+    pub fn op(&self, subject: &str) -> OpId {
         self.ops.get(&self.key(subject)).copied().unwrap_or(OpId(u64::MAX))
     }
 

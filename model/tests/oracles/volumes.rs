@@ -1,9 +1,9 @@
 //! S1, S6 (volumes), S10 (mount commands), S13.
 
-use crate::story::{Story, volume};
+use crate::story::{Story, volume, volume_id};
 use crate::{CREATE, MOUNTED, STARTED};
 use nodefold_core::command::Rule;
-use nodefold_core::event::{ErrorClass, SeenState};
+use nodefold_core::event::{ErrorClass, Fact, SeenState};
 use nodefold_model::Invariant;
 use std::sync::Arc;
 
@@ -190,10 +190,21 @@ fn a_lost_mount_is_mounted_again() {
 #[test]
 fn race_11_a_mount_ends_after_the_volume_was_gone() {
     let mut s = Story::new();
-    s.apply().mount("data").mounted("data").delete(30);
-    s.unmount_by("data", Rule::PodVolumesReleased).unmounted("data");
+    s.apply().mount("data").mount_failed("data", ErrorClass::Uncertain);
+    let (op, pod, volume) = (s.op("data"), s.pod.uid, volume_id("data"));
+    s.delete(30).unmount_by("data", Rule::PodVolumesReleased).unmounted("data");
     let (gone, late) = (s.next() - 1, s.next());
-    s.mounted("data").breaks(Invariant::S13, &[gone, late]);
+    let mounted = Fact::VolumeMounted { op, pod, volume, renew_at: None, image_digest: None };
+    s.fact(mounted).breaks(Invariant::S13, &[gone, late]);
+}
+
+#[test]
+fn the_same_answer_twice_is_one_mount() {
+    let mut s = Story::new();
+    s.apply().mount("data").mounted("data");
+    let (op, pod, volume) = (s.op("data"), s.pod.uid, volume_id("data"));
+    s.delete(30).unmount_by("data", Rule::PodVolumesReleased).unmounted("data");
+    s.fact(Fact::VolumeMounted { op, pod, volume, renew_at: None, image_digest: None }).is_clean();
 }
 
 #[test]

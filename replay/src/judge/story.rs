@@ -62,7 +62,7 @@ impl<'a> View<'a> {
         let mut by_pod: BTreeMap<PodIx, Vec<usize>> = BTreeMap::new();
         let mut by_container: BTreeMap<ContainerIx, Vec<usize>> = BTreeMap::new();
         let mut lives = vec![Life::default(); trace.containers.len()];
-        let mut end = Moment(i64::MIN);
+        let mut end = trace.reach.unwrap_or(Moment(i64::MIN));
         for (i, entry) in trace.entries.iter().enumerate() {
             if let Some(pod) = entry.pod {
                 by_pod.entry(pod).or_default().push(i);
@@ -243,8 +243,11 @@ impl Life {
     /// `Some(false)` it had ended, `None` nothing tells.
     pub fn ran_at(&self, at: Moment) -> Option<bool> {
         if let Some((end, _)) = self.ended {
-            // Whole seconds: an end within the same second may have been before.
-            let end = if self.ended_coarse { Moment(end.0 / SECOND * SECOND) } else { end };
+            // Whole seconds: an end within the same second may have been before. A stop that returned well after the
+            // moment tells that nobody could know yet, and unknown is in use (S1).
+            if self.ended_coarse && end <= at && at.since(end) < SECOND {
+                return Some(self.returned.is_some_and(|(returned, _)| returned.since(at) > 3 * SECOND / 10));
+            }
             return Some(end > at);
         }
         let (dead, _) = self.seen_dead?;

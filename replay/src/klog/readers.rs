@@ -265,6 +265,10 @@ pub fn patch(record: &Record<'_>, sink: &mut Sink) {
             (None, Some(bytes)) => numbers(&bytes.text()),
             (None, None) => return,
         };
+        // A patch that the API refused is printed empty.
+        if json.is_empty() {
+            return;
+        }
         match serde_json::from_slice(&json) {
             Ok(value) => {
                 let status = pod_json::status(&value, sink);

@@ -1,0 +1,72 @@
+//! `nodefold judge`: reads what a node left behind and says what was wrong with it.
+
+use crate::args;
+use crate::ending::{Ending, Unusable};
+use crate::judge_view;
+use crate::out::Out;
+use anyhow::Result;
+use indicatif::{ProgressBar, ProgressStyle};
+use nodefold_replay::{Moment, Options, Progress, Trace, read_files};
+use std::path::PathBuf;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Reads, judges, tells.
+pub fn judge(args: &args::Judge, out: &mut Out) -> Result<Ending> {
+    let trace = read(&args.files, args.year, out)?;
+    if !trace.is_recognised() {
+        let what = format!("nothing recognisable in {}", names(&args.files));
+        let remedy =
+            "give kubelet or runtime logs, API watches or lists, audit logs, mount tables, checkpoints";
+        return Err(Unusable::new(what, remedy).into());
+    }
+    let report = nodefold_replay::judge(&trace);
+    if args.json {
+        out.line(report.to_json(&trace));
+    } else {
+        judge_view::show(&trace, &report, args, out)?;
+    }
+    Ok(if report.is_clean() { Ending::Good } else { Ending::Broken })
+}
+
+fn names(files: &[PathBuf]) -> String {
+    files.iter().map(|f| f.display().to_string()).collect::<Vec<_>>().join(", ")
+}
+
+/// Reads the inputs, with a bar where somebody watches.
+pub fn read(files: &[PathBuf], year: Option<i32>, out: &Out) -> Result<Trace> {
+    let total: u64 = files.iter().filter_map(|f| f.metadata().ok()).map(|m| m.len()).sum();
+    let bar = if out.is_terminal { ProgressBar::new(total) } else { ProgressBar::hidden() };
+    let style = ProgressStyle::with_template("{msg} {bytes} of {total_bytes} {bar:30} {bytes_per_sec}");
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    let mut file = String::new();
+    let mut before = 0;
+    let mut last = 0;
+    let options = Options { year, now: date_of(files) };
+    let trace = read_files(files, &options, &mut |p: Progress<'_>| {
+        if file != p.file {
+            before += last;
+            p.file.clone_into(&mut file);
+            bar.set_message(file.clone());
+        }
+        last = p.bytes;
+        bar.set_position(before + last);
+    })?;
+    bar.finish_and_clear();
+    Ok(trace)
+}
+
+/// A log is not from after its file was last written: that bounds the years that it may mean.
+fn date_of(files: &[PathBuf]) -> Moment {
+    let written = files.iter().filter_map(|f| f.metadata().ok()?.modified().ok()).max();
+    let at = written.unwrap_or_else(now);
+    let since = at.duration_since(UNIX_EPOCH).unwrap_or_default();
+    Moment(i64::try_from(since.as_nanos()).unwrap_or(i64::MAX))
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "standard input has no date; only an assumed year depends on it"
+)]
+fn now() -> SystemTime {
+    SystemTime::now()
+}

@@ -1,0 +1,158 @@
+//! Every saboteur is caught, by the oracle of the invariant that it breaks and by no other; and the same oracles are silent
+//! about the same stories when nothing is sabotaged.
+
+use nodefold_core::time::Nanos;
+use nodefold_harness::scenario::Verb;
+use nodefold_harness::swarm::Player;
+use nodefold_harness::{Saboteur, Scenario};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::PathBuf;
+
+/// The repository's stories by name.
+fn stories() -> BTreeMap<String, Scenario> {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut stories = BTreeMap::new();
+    for folder in ["examples", "tests/races", "tests/scenarios"] {
+        for entry in fs::read_dir(root.join(folder)).expect("a folder of stories") {
+            let path = entry.expect("an entry").path();
+            if path.extension().is_none_or(|e| e != "yaml") {
+                continue;
+            }
+            let text = fs::read_to_string(&path).expect("a readable story");
+            let scenario = Scenario::parse(&text, &path.display().to_string()).expect("a story");
+            let name = path.file_stem().expect("a name").to_string_lossy().into_owned();
+            stories.insert(name, scenario);
+        }
+    }
+    // A process that crashes whenever it runs: most of these exits find none, as no ordinary story may have it.
+    let crash = "- exit: {pod: web, container: app, code: 1}\n- advance: 1s\n".repeat(40);
+    let text = format!(
+        "steps:\n- create: {{apiVersion: v1, kind: Pod, metadata: {{name: web}}, spec: {{containers: [{{name: app, image: \
+         registry.local/busybox:1}}]}}}}\n- settle\n{crash}"
+    );
+    let crashes = Scenario::parse(&text, "crashes-again-and-again").expect("a story");
+    stories.insert("crashes-again-and-again".to_owned(), crashes);
+    // The runtime's answer to a restarted agent is partial; no ordinary story can cut it.
+    let text = "steps:\n- create: {apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {containers: [{name: app, image: \
+         registry.local/busybox:1, volumeMounts: [{name: v, mountPath: /v}]}], volumes: [{name: v, emptyDir: {}}]}}\n\
+         - settle\n- crash: agent\n- step: 1\n- fault: {partial: observe-runtime, leavesOut: 1}\n- settle\n";
+    let partial = Scenario::parse(text, "the-list-is-partial").expect("a story");
+    stories.insert("the-list-is-partial".to_owned(), partial);
+    let text = "steps:\n- hold: {operation: sandbox}\n- create: {apiVersion: v1, kind: Pod, metadata: {name: web}, spec: \
+         {containers: [{name: app, image: registry.local/busybox:1}]}}\n- advance: 5s\n- dynamic: {pod: web, patch: {spec: \
+         {containers: [{name: tool, image: registry.local/busybox:1}]}}}\n- settle\n";
+    let pending = Scenario::parse(text, "changed-while-pending").expect("a story");
+    stories.insert("changed-while-pending".to_owned(), pending);
+    stories
+}
+
+/// Tells a story up to the node's rest, and what breaks first. Expectations are not checked, and what can't be done is
+/// skipped: only invariants matter.
+fn broken(scenario: &Scenario, saboteur: Option<&'static Saboteur>) -> Option<String> {
+    let driven = saboteur.map(Saboteur::driven).unwrap_or_default();
+    let mut player = Player::new(&scenario.node, &driven, true);
+    player.begin();
+    for step in &scenario.steps {
+        if !player.broken.is_empty() {
+            break;
+        }
+        match &step.verb {
+            Verb::Expect(_) | Verb::Mark(_) => {}
+            Verb::Settle(within) => {
+                let until = player.world().now().after(Nanos::secs(3600));
+                while player.broken.is_empty()
+                    && player.world().next_due().is_some_and(|due| due <= until)
+                    && !player.world().unsettled(*within).is_empty()
+                {
+                    player.natural();
+                }
+            }
+            verb => drop(player.perform(verb)),
+        }
+    }
+    if player.broken.is_empty() {
+        player.perform(&Verb::Heal);
+    }
+    player.finish();
+    player.broken.first().map(|broken| broken.what.clone())
+}
+
+fn number(violation: &str) -> &str {
+    violation.split(':').next().unwrap_or_default()
+}
+
+#[test]
+fn nothing_breaks_when_nothing_is_sabotaged() {
+    let broken: Vec<String> = stories()
+        .iter()
+        .filter_map(|(name, scenario)| broken(scenario, None).map(|violation| format!("{name}: {violation}")))
+        .collect();
+    assert!(broken.is_empty(), "{}:\n{}", broken.len(), broken.join("\n"));
+}
+
+#[test]
+fn every_saboteur_is_caught_by_the_invariant_that_it_breaks() {
+    let stories = stories();
+    let mut escaped = Vec::new();
+    for saboteur in Saboteur::all() {
+        let told = stories.get(saboteur.story).map(|story| broken(story, Some(saboteur)));
+        match told {
+            Some(Some(violation)) if number(&violation) == saboteur.breaks.to_string() => {}
+            other => escaped.push(format!(
+                "{} should break {} in {:?}: {other:?}",
+                saboteur.name, saboteur.breaks, saboteur.story
+            )),
+        }
+    }
+    assert!(escaped.is_empty(), "{}:\n{}", escaped.len(), escaped.join("\n"));
+}
+
+#[test]
+fn saboteurs_are_named_and_stand_for_known_races() {
+    let names: BTreeSet<&str> = Saboteur::all().map(|s| s.name).collect();
+    assert_eq!(names.len(), Saboteur::all().count(), "no name twice");
+    assert!(names.len() >= 30);
+    for saboteur in Saboteur::all() {
+        assert!(saboteur.name.chars().all(|c| c.is_ascii_lowercase() || c == '-'), "{}", saboteur.name);
+        for race in saboteur.races {
+            let (table, number) = race.split_at(1);
+            let last = if table == "B" { 37 } else { 39 };
+            let known =
+                matches!(table, "B" | "V") && number.parse().is_ok_and(|n: u32| (1..=last).contains(&n));
+            assert!(known, "{}: {race}", saboteur.name);
+        }
+    }
+}
+
+/// Each saboteur in every story. Long: run by hand (`NODEFOLD_LONG=1`), it prints who is caught where.
+#[test]
+fn no_saboteur_is_caught_by_another_invariant() {
+    if std::env::var_os("NODEFOLD_LONG").is_none() {
+        return;
+    }
+    let only = std::env::var("SABOTEUR").ok();
+    let stories = stories();
+    for saboteur in
+        Saboteur::all().filter(|s| only.as_ref().is_none_or(|only| only.split(',').any(|o| o == s.name)))
+    {
+        let mut caught: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+        for (name, story) in &stories {
+            if let Some(violation) = broken(story, Some(saboteur)) {
+                caught.entry(number(&violation).to_owned()).or_default().push(name);
+                if only.is_some() {
+                    println!("   {name}: {violation}");
+                }
+            }
+        }
+        let right = caught.remove(&saboteur.breaks.to_string()).unwrap_or_default();
+        println!(
+            "{:44} {:4} {:3} {:?} others {:?}",
+            saboteur.name,
+            saboteur.breaks,
+            right.len(),
+            right.iter().take(4).collect::<Vec<_>>(),
+            caught
+        );
+    }
+}
