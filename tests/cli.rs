@@ -507,3 +507,22 @@ fn an_import_can_be_verified_and_judged() {
     let judged = nodefold(&[Path::new("judge"), &journal]);
     assert_eq!(judged.status.code(), Some(0), "{judged:?}");
 }
+
+#[test]
+fn a_state_for_other_versions_is_a_document_that_says_what_it_is() {
+    let place = Place::new();
+    let (journal, file) = (place.journal(), place.path("state.json"));
+    let before: Vec<_> =
+        std::fs::read_dir(&journal).expect("a journal").flatten().map(|e| e.path()).collect();
+    let wrote = nodefold(&[Path::new("snapshot"), &journal, Path::new("--portable"), &file]);
+    assert!(wrote.status.success(), "{}", String::from_utf8_lossy(&wrote.stderr));
+    let document: Value =
+        serde_json::from_str(&std::fs::read_to_string(&file).expect("it was written")).expect("JSON");
+    assert_eq!((&document["kind"], &document["version"]), (&"nodefold.dev/node-state".into(), &1.into()));
+    let after: Vec<_> = std::fs::read_dir(&journal).expect("a journal").flatten().map(|e| e.path()).collect();
+    assert_eq!(before.len(), after.len(), "the journal stays as it is");
+    assert!(
+        after.iter().any(|path| path.extension().is_some_and(|e| e == "state")),
+        "it keeps one of its own"
+    );
+}
