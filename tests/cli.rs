@@ -466,6 +466,48 @@ fn the_examples_hold() {
     assert_eq!(status(&ran), 0, "{}", both(&ran));
 }
 
+/// `judge` tells by its status what it found, and writes one object when asked.
+#[test]
+fn judge_ends_as_it_found() {
+    let place = Place::new();
+    let logs = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/node-logs");
+    let judge = |file: &Path, more: &[&str]| {
+        let mut args = vec![Path::new("judge"), file];
+        args.extend(more.iter().map(Path::new));
+        nodefold(&args)
+    };
+    let clean = judge(&logs.join("03-hyperkube-status-truncated.log"), &[]);
+    assert_eq!(clean.status.code(), Some(0), "{clean:?}");
+    let found = judge(&logs.join("11-device-in-use-loop-v17.log"), &["--json"]);
+    assert_eq!(found.status.code(), Some(1), "{found:?}");
+    let object: Value = serde_json::from_slice(&found.stdout).expect("one object");
+    assert_eq!(object["findings"][0]["kind"], "device-unmount-blocked");
+    assert_eq!(object["findings"][0]["evidence"][0]["line"], 1);
+    assert!(object["coverage"]["files"][0]["lines"].is_u64() && object["notes"].is_array());
+    let nothing = judge(&place.file("notes.txt", "milk\neggs\n"), &[]);
+    assert_eq!(nothing.status.code(), Some(2), "{nothing:?}");
+}
+
+/// What another node left behind folds like a journal of our own, and is judged like one.
+#[test]
+fn an_import_can_be_verified_and_judged() {
+    let place = Place::new();
+    let recording = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/recordings/01-volumes-basic");
+    let journal = place.path("imported");
+    let imported = nodefold(&[
+        Path::new("import"),
+        &recording.join("kubelet.log.gz"),
+        &recording.join("watch.jsonl.gz"),
+        Path::new("--out"),
+        &journal,
+    ]);
+    assert_eq!(imported.status.code(), Some(0), "{imported:?}");
+    let verified = nodefold(&[Path::new("verify"), &journal]);
+    assert_eq!(verified.status.code(), Some(0), "{verified:?}");
+    let judged = nodefold(&[Path::new("judge"), &journal]);
+    assert_eq!(judged.status.code(), Some(0), "{judged:?}");
+}
+
 #[test]
 fn a_state_for_other_versions_is_a_document_that_says_what_it_is() {
     let place = Place::new();

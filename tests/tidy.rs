@@ -104,6 +104,7 @@ fn the_arrows_are_a_dag() {
         ("model", &["core"]),
         ("api", &["core", "k8s"]),
         ("harness", &["core", "k8s", "api", "journal", "model"]),
+        ("replay", &["core", "k8s", "api", "journal", "model"]),
         ("agent", &["core", "k8s", "api", "journal"]),
     ];
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));

@@ -76,6 +76,10 @@ struct Follower<'a> {
     asked: BTreeMap<(PodUid, What), Asked>,
     /// Done by the node before the core asked.
     early: BTreeMap<(PodUid, What), usize>,
+    /// Pods of which an operation failed: both sides try again, each after its own back-off, and the rest follows.
+    failed: BTreeSet<PodUid>,
+    /// Pods that the core saw go.
+    gone: BTreeSet<PodIx>,
     due: VecDeque<Fact>,
     pods: BTreeMap<PodUid, PodIx>,
     desired: BTreeMap<PodIx, Arc<Pod>>,
@@ -100,6 +104,8 @@ pub fn follow(trace: &Trace) -> Followed {
         now: Time(0),
         asked: BTreeMap::new(),
         early: BTreeMap::new(),
+        failed: BTreeSet::new(),
+        gone: BTreeSet::new(),
         due: VecDeque::new(),
         pods: BTreeMap::new(),
         desired: BTreeMap::new(),
@@ -118,7 +124,9 @@ pub fn follow(trace: &Trace) -> Followed {
             f.with_objects.insert(pod);
         }
     }
-    for (i, entry) in trace.entries.iter().enumerate().filter(|(_, e)| !e.untimed) {
+    // Events are late and compressed: what they tell finer witnesses tell better.
+    let told = |e: &Entry| !e.untimed && e.witness != Witness::Events;
+    for (i, entry) in trace.entries.iter().enumerate().filter(|(_, e)| told(e)) {
         f.begin(entry);
         f.entry(i, entry);
     }
@@ -191,29 +199,38 @@ impl Follower<'_> {
         let Some(pod) = entry.pod else { return };
         let uid = self.uid(pod);
         self.desire(pod, entry);
+        if !self.desired.contains_key(&pod) {
+            // Leftovers of a life before the evidence: nobody could follow that. But nothing may start for a pod that
+            // the core saw go.
+            self.after_the_end(i, entry, pod, uid);
+            return;
+        }
         match entry.verb {
             Verb::PodRemoved | Verb::PodDeleted => {
                 // The API's word is the node's only where the node's own is not in the evidence.
                 let own = entry.verb == Verb::PodRemoved || self.trace.runs.is_empty();
                 if own && self.desired.remove(&pod).is_some() {
                     self.fact(Fact::PodRemoved { pod: uid });
+                    self.gone.insert(pod);
+                    self.over(uid);
                 }
             }
             Verb::Mounted => self.volume(i, entry, uid, What::Mount),
             Verb::Unmounted => self.volume(i, entry, uid, What::Unmount),
             Verb::MountFailed | Verb::UnmountFailed => self.volume_failed(entry, uid),
             Verb::SandboxCreated | Verb::SandboxStarted | Verb::SandboxRunning => {
-                self.done(i, uid, What::Sandbox)
+                // Several words for one deed: the first counts.
+                if !self.sandboxes.get(&uid).is_some_and(|(_, ready)| *ready) {
+                    self.done(i, uid, What::Sandbox);
+                }
             }
             Verb::SandboxDead | Verb::SandboxExited | Verb::SandboxStopped => self.sandbox_over(uid),
-            Verb::SandboxRemoved => self.done(i, uid, What::RemoveSandbox),
             Verb::ContainerCreated => self.container(i, entry, uid, What::Create),
             Verb::ContainerStarted | Verb::ContainerRunning => {
                 self.container(i, entry, uid, What::Create);
                 self.container(i, entry, uid, What::Start);
             }
             Verb::ContainerDead | Verb::ContainerExited | Verb::StopReturned => self.exited(entry, uid),
-            Verb::ContainerRemoved | Verb::ContainerGone => self.container(i, entry, uid, What::Remove),
             Verb::KillPlanned
                 if entry.payload.text().is_some_and(|t| t.contains("failed liveness probe")) =>
             {
@@ -243,8 +260,11 @@ impl Follower<'_> {
             return;
         }
         let gone = matches!(entry.verb, Verb::PodRemoved | Verb::PodReleased | Verb::PodDeleted);
+        let comes =
+            [Verb::PodAdded, Verb::PodReceived, Verb::FirstSync, Verb::MountStarted, Verb::CreateStarted];
         if !self.desired.contains_key(&pod)
             && !gone
+            && self.view.story(pod).first(&self.view, &comes).is_some()
             && entry.witness == Witness::Kubelet
             && entry.verb != Verb::ContainerGone
         {
@@ -263,6 +283,25 @@ impl Follower<'_> {
             let ending = Arc::new(ending);
             self.desired.insert(pod, ending.clone());
             self.fact(Fact::PodApplied(ending));
+        }
+    }
+
+    fn after_the_end(&mut self, i: usize, entry: &Entry, pod: PodIx, uid: PodUid) {
+        let Some(c) = entry.container.filter(|c| self.gone.contains(&pod) && !self.ended.contains(c)) else {
+            return;
+        };
+        if entry.verb == Verb::ContainerStarted
+            && let Some(name) = self.trace.container(c).name.clone()
+        {
+            self.early.entry((uid, What::Start(name))).or_insert(i);
+        }
+    }
+
+    /// A pod is gone: what was asked for it is moot, and what the node did sooner than the core's back-off is no parting.
+    fn over(&mut self, pod: PodUid) {
+        self.asked.retain(|(uid, _), _| *uid != pod);
+        if self.failed.remove(&pod) {
+            self.early.retain(|(uid, _), _| *uid != pod);
         }
     }
 
@@ -294,6 +333,7 @@ impl Follower<'_> {
         let Some(name) = entry.volume.and_then(|v| self.trace.volume(v).name.clone()) else { return };
         let mounts = entry.verb == Verb::MountFailed;
         let what = if mounts { What::Mount(name) } else { What::Unmount(name) };
+        self.failed.insert(pod);
         if let Some(Asked { op, volume: Some(volume), .. }) = self.asked.remove(&(pod, what)) {
             let error = error(&entry.payload);
             self.fact(if mounts {
@@ -317,7 +357,7 @@ impl Follower<'_> {
     fn container(&mut self, i: usize, entry: &Entry, pod: PodUid, what: fn(Name) -> What) {
         let Some(c) = entry.container else { return };
         let Some(name) = self.trace.container(c).name.clone() else { return };
-        if self.ended.contains(&c) && !matches!(what(name.clone()), What::Remove(_)) {
+        if self.ended.contains(&c) {
             return;
         }
         let stage = self.containers.get(&(pod, name.clone())).map(|(_, s)| s.clone());

@@ -18,16 +18,12 @@ pub enum What {
     Sandbox,
     /// A sandbox is stopped.
     StopSandbox,
-    /// A sandbox is removed.
-    RemoveSandbox,
     /// A container is made.
     Create(Name),
     /// A container is started.
     Start(Name),
     /// A container is stopped.
     Stop(Name),
-    /// A container is removed.
-    Remove(Name),
 }
 
 impl What {
@@ -38,11 +34,9 @@ impl What {
             What::Unmount(name) => format!("unmount volume {name}"),
             What::Sandbox => "create the sandbox".to_owned(),
             What::StopSandbox => "stop the sandbox".to_owned(),
-            What::RemoveSandbox => "remove the sandbox".to_owned(),
             What::Create(name) => format!("create container {name}"),
             What::Start(name) => format!("start container {name}"),
             What::Stop(name) => format!("stop container {name}"),
-            What::Remove(name) => format!("remove container {name}"),
         }
     }
 }
@@ -125,7 +119,6 @@ impl Follower<'_> {
                     .or_insert(Asked { container: Some(container.clone()), ..asked });
             }
             Action::RemoveContainer { container } => {
-                self.early.remove(&(pod, What::Remove(container.name.clone())));
                 self.due.push_back(Fact::ContainerRemoved { op, pod, container: container.clone() });
             }
             Action::ResizeContainer { container, .. } => {
@@ -220,7 +213,6 @@ impl Follower<'_> {
                 Fact::SandboxReady { op, pod, attempt, ip: None }
             }
             What::StopSandbox => Fact::SandboxStopped { pod, attempt },
-            What::RemoveSandbox => Fact::SandboxRemoved { op, pod, attempt },
             What::Create(name) => {
                 let container = container?;
                 self.containers.insert((pod, name.clone()), (container.clone(), Stage::Created));
@@ -231,7 +223,6 @@ impl Follower<'_> {
                 self.containers.insert((pod, name.clone()), (container.clone(), Stage::Running(self.now)));
                 Fact::ContainerStarted { op, pod, container }
             }
-            What::Remove(_) => Fact::ContainerRemoved { op, pod, container: container? },
             // An exit is no completion: it comes with its own words.
             What::Stop(_) => return (op == NOBODY).then_some(Fact::Tick),
         })
