@@ -64,6 +64,9 @@ pub const BEGINNING: Time = Time(1_767_225_600_000_000_000);
 /// This many steps without time passing is a busy loop (L4), not work.
 const MOST_STEPS_AT_ONE_MOMENT: u32 = 200_000;
 
+/// More wake-ups in a row than any chain of them has.
+const MOST_TICKS_FIRST: u32 = 64;
+
 /// Why a world can't go on.
 #[derive(Debug, thiserror::Error)]
 pub enum WorldError {
@@ -487,6 +490,7 @@ impl World {
 
     /// The agent hears a fact, makes it durable, folds it, and its commands become operations; or it dies in between.
     fn tell(&mut self, fact: Fact) -> Result<(), WorldError> {
+        self.tick_first(&fact)?;
         if !self.agent.is_alive() {
             return Ok(());
         }
@@ -514,6 +518,22 @@ impl World {
                 }
                 self.crash_agent();
             }
+        }
+        Ok(())
+    }
+
+    /// A driver ticks before it tells (ARCHITECTURE, decision 3): what was due already is then decided, and seen to be
+    /// decided, without the fact.
+    fn tick_first(&mut self, fact: &Fact) -> Result<(), WorldError> {
+        if matches!(fact, Fact::Tick | Fact::AgentStarted { .. }) {
+            return Ok(());
+        }
+        let now = self.faults.node_time(self.now);
+        for _ in 0..MOST_TICKS_FIRST {
+            if self.agent.next_deadline().is_none_or(|due| due > now) {
+                break;
+            }
+            self.tell(Fact::Tick)?;
         }
         Ok(())
     }

@@ -235,14 +235,13 @@ pub(super) fn mounts_observed(r: &mut Recording<'_>, op: OpId, mounts: &[SeenMou
                 volume.reconstructed = true;
             }
             // Lost, as an observation says: the one way back to Pending (S10). A removed one is torn down all the
-            // same, for remains (D8).
+            // same, for remains (D8); so is one whose mount failed, which may have been tried after the list was read.
             let newer = meanwhile.iter().any(|(pod, id)| *pod == uid && *id == volume.id);
             if !there && !newer && volume.removed.is_none() {
                 volume.phase = match volume.phase {
-                    VolumePhase::Mounted | VolumePhase::Uncertain | VolumePhase::Failed => {
-                        VolumePhase::Pending
-                    }
+                    VolumePhase::Mounted | VolumePhase::Uncertain => VolumePhase::Pending,
                     other @ (VolumePhase::Pending
+                    | VolumePhase::Failed
                     | VolumePhase::Mounting { .. }
                     | VolumePhase::Unmounting { .. }) => other,
                 };
