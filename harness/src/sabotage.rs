@@ -39,7 +39,8 @@ pub struct Saboteur {
     pub breaks: Invariant,
     /// How.
     pub wrong: &'static [Wrong],
-    /// A story of this repository (`examples/`, `tests/races/`, `tests/scenarios/`) in which it shows.
+    /// A story of this repository (`examples/`, `tests/races/`, `tests/scenarios/`, or of the saboteurs' own test) in which it
+    /// shows; empty: only the swarm's faults bring it out.
     pub story: &'static str,
 }
 
@@ -120,7 +121,8 @@ impl Saboteur {
 
     /// The production core and its surroundings, sabotaged.
     pub fn driven(&'static self) -> Driven {
-        let mut driven = Driven::default();
+        // Each is to be caught by an oracle, which judges what is said and done; the specification judges from inside.
+        let mut driven = Driven { refined: false, ..Driven::default() };
         let wrong = self.wrong;
         driven.brain = Arc::new(move |config| {
             let mut believed = config.clone();

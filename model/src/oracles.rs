@@ -2,6 +2,7 @@
 //!
 //! An entry is judged against the world before it, then taken in. Nothing here looks at the core.
 
+mod deed;
 mod s01_unmount_in_use;
 mod s02_start_before_ready;
 mod s03_not_as_allocated;
@@ -108,6 +109,11 @@ impl Oracles {
     /// Takes what was found.
     pub fn take_violations(&mut self) -> Vec<Violation> {
         std::mem::take(&mut self.violations)
+    }
+
+    /// What they remember, without record numbers and times (see [`WorldView::memory`]).
+    pub fn memory(&self, out: &mut Vec<u8>) {
+        self.world.memory(out);
     }
 
     /// How many pods, instances, versions and operations are remembered: bounded by what lives, whatever the trace's
