@@ -190,8 +190,8 @@ impl Node {
     /// on what was known before (S1, S12; DESIGN §3 "Restart").
     pub fn apply(&mut self, event: &Event, out: &mut Commands) {
         self.state.events.0 += 1;
-        self.latest.clear();
         self.cache.head_changed();
+        self.latest.clear();
         if event.at < self.state.now {
             let detail = text(format_args!("{} ns", self.state.now.since(event.at).0));
             self.state.anomaly(AnomalyKind::ClockWentBack, None, detail);
@@ -366,7 +366,7 @@ impl Node {
     /// A node with this state: its caches are computed anew.
     #[cfg(feature = "rkyv")]
     pub(crate) fn from_state(state: State) -> Node {
-        let cache = DigestCache::of(&state);
-        Node { state, cache, latest: Vec::new(), touched: Touched::default() }
+        let (cache, touched) = (DigestCache::of(&state), Touched::default());
+        Node { state, cache, latest: Vec::new(), touched }
     }
 }
