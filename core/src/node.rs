@@ -37,6 +37,8 @@ pub struct Node {
     cache: DigestCache,
     /// The memory of the list of touched pods. Empty between events.
     touched: Touched,
+    /// The time of the event being folded. A timer that fires late fires at its own time, but its commands are given now.
+    heard: Time,
 }
 
 /// All that the fold remembers. Everything in it is in the digest and in snapshots.
@@ -215,7 +217,7 @@ impl Node {
             mirrors: BTreeMap::new(),
             anomalies: Anomalies::default(),
         };
-        Node { state, cache: DigestCache::default(), touched: Touched::default() }
+        Node { state, cache: DigestCache::default(), touched: Touched::default(), heard: Time(0) }
     }
 
     /// Folds one fact in: the only way state changes. First every timer due at or before `event.at` fires, in a total
@@ -237,6 +239,7 @@ impl Node {
         };
         let now = at.max(self.state.now);
         let is_start = matches!(event.fact, Fact::AgentStarted { .. });
+        self.heard = now;
         if !is_start {
             self.fire_timers(now, out);
         }
@@ -316,6 +319,7 @@ impl Node {
             let mut context = Context {
                 config: &state.config,
                 now: state.now,
+                heard: self.heard,
                 event: state.events,
                 epoch: state.epoch,
                 runtime_seen,
@@ -414,6 +418,12 @@ impl Node {
     #[cfg(feature = "rkyv")]
     pub(crate) fn from_state(state: State) -> Node {
         let dirty = Marks { marked: state.pods.keys().copied().collect(), different: 0 };
-        Node { state, cache: DigestCache { dirty, ..DigestCache::default() }, touched: Touched::default() }
+        let heard = state.now;
+        Node {
+            state,
+            cache: DigestCache { dirty, ..DigestCache::default() },
+            touched: Touched::default(),
+            heard,
+        }
     }
 }
