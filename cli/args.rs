@@ -21,6 +21,8 @@ pub struct Cli {
 pub enum Command {
     /// Play scenarios on a simulated node, or on this host, and check what they expect
     Run(Run),
+    /// Explore a scope exhaustively: everything that may happen, in every order, judged on every state
+    Check(Check),
     /// Fold a journal again: its timeline, or the state of a pod at any moment
     Replay(Replay),
     /// Show a journal's records
@@ -108,6 +110,38 @@ pub struct Run {
     /// Only the result of each scenario; of one that fails, the timeline too
     #[arg(short, long, conflicts_with = "json")]
     pub quiet: bool,
+}
+
+/// `nodefold check`
+#[derive(Debug, Args)]
+pub struct Check {
+    /// A named scope or a scenario file, explored from its mark `check` on; without any, all named scopes
+    #[arg(long, value_name = "NAME|FILE")]
+    pub scope: Option<String>,
+    /// Stop after so long (`90s`, `10m`)
+    #[arg(long, value_name = "TIME")]
+    pub time: Option<String>,
+    /// Threads
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub jobs: usize,
+    /// Explore choices that commute once (partial-order reduction)
+    #[arg(long)]
+    pub reduce: bool,
+    /// Depth first: less memory, but no shortest counterexample and no livelocks
+    #[arg(long, conflicts_with = "checkpoint")]
+    pub depth_first: bool,
+    /// Write the counterexample's scenario there, for `nodefold run`
+    #[arg(long, value_name = "FILE")]
+    pub counterexample: Option<PathBuf>,
+    /// Go on from this file if it is there; write it if the search is stopped
+    #[arg(long, value_name = "FILE", requires = "scope")]
+    pub checkpoint: Option<PathBuf>,
+    /// List the named scopes
+    #[arg(long)]
+    pub list: bool,
+    /// One JSON object a line
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// What a scenario is played on.

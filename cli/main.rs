@@ -11,6 +11,7 @@
 mod admit;
 mod args;
 mod axis;
+mod check;
 mod commands;
 mod ending;
 mod facts;
@@ -56,6 +57,7 @@ fn main() -> ExitCode {
     let mut out = Out::new();
     let done = match &cli.command {
         args::Command::Run(args) => run::run(args, &mut out),
+        args::Command::Check(args) => check::check(args, &mut out),
         args::Command::Replay(args) => replay::replay(args, &mut out),
         args::Command::Log(args) => log::log(args, &mut out),
         args::Command::Snapshot(args) => snapshot::snapshot(args, &mut out),

@@ -465,3 +465,22 @@ fn the_examples_hold() {
     let ran = nodefold(&args);
     assert_eq!(status(&ran), 0, "{}", both(&ran));
 }
+
+#[test]
+fn a_state_for_other_versions_is_a_document_that_says_what_it_is() {
+    let place = Place::new();
+    let (journal, file) = (place.journal(), place.path("state.json"));
+    let before: Vec<_> =
+        std::fs::read_dir(&journal).expect("a journal").flatten().map(|e| e.path()).collect();
+    let wrote = nodefold(&[Path::new("snapshot"), &journal, Path::new("--portable"), &file]);
+    assert!(wrote.status.success(), "{}", String::from_utf8_lossy(&wrote.stderr));
+    let document: Value =
+        serde_json::from_str(&std::fs::read_to_string(&file).expect("it was written")).expect("JSON");
+    assert_eq!((&document["kind"], &document["version"]), (&"nodefold.dev/node-state".into(), &1.into()));
+    let after: Vec<_> = std::fs::read_dir(&journal).expect("a journal").flatten().map(|e| e.path()).collect();
+    assert_eq!(before.len(), after.len(), "the journal stays as it is");
+    assert!(
+        after.iter().any(|path| path.extension().is_some_and(|e| e == "state")),
+        "it keeps one of its own"
+    );
+}

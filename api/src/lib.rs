@@ -74,6 +74,9 @@ pub struct ApiConfig {
     pub allow_privileged: bool,
     /// Most main containers of a pod (api-side C14); no limit by default.
     pub max_containers: Option<usize>,
+    /// Names in flight are refused (api-side C4, C5, W3–W5). Off: as an API server without these rules, which leaves it to
+    /// the node to keep two lives of a name apart.
+    pub refuses_names_in_flight: bool,
     /// Subresources of pods that are switched off: they answer 404.
     pub disabled_pod_subresources: Vec<Name>,
     /// Admission handlers from the server's own files, besides those stored.
@@ -97,6 +100,7 @@ impl Default for ApiConfig {
             container_restart_rules: true,
             allow_privileged: true,
             max_containers: None,
+            refuses_names_in_flight: true,
             disabled_pod_subresources: Vec::new(),
             static_handlers: Vec::new(),
             handlers_known: true,
@@ -204,6 +208,11 @@ impl Api {
             }
         };
         (answer.unwrap_or_else(Response::Rejected), call.due.take())
+    }
+
+    /// From now on names in flight are refused, or not.
+    pub fn refuse_names_in_flight(&mut self, refuse: bool) {
+        self.config.refuses_names_in_flight = refuse;
     }
 
     /// What happened after this version of the store, oldest first. A watch that starts from a list asks from

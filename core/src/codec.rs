@@ -58,6 +58,11 @@ pub fn decode<T: bincode::Decode<()>>(bytes: &[u8]) -> Result<T, DecodeError> {
     Ok(value)
 }
 
+/// The hash of bytes that are canonical already.
+pub fn hash_bytes(bytes: &[u8]) -> Digest {
+    Digest(xxhash_rust::xxh3::xxh3_128(bytes))
+}
+
 /// The hash of a value's canonical bytes: equal on every platform and toolchain, unlike `derive(Hash)`.
 pub fn hash<T: bincode::Encode>(value: &T) -> Digest {
     // All bytes at once: to feed the hash field by field would cost several times as much.

@@ -34,6 +34,7 @@ mod actuate;
 mod allocate;
 pub mod anomaly;
 pub mod backend;
+mod canonical;
 pub mod codec;
 pub mod command;
 pub mod config;

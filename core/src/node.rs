@@ -8,7 +8,7 @@ use crate::command::{Action, Cause, Command, Commands, Rule};
 use crate::config::Config;
 use crate::context::{Context, Touched, Why, text};
 use crate::event::{Event, Fact, ObjectVersion, SeenContainer, SeenMount, SeenSandbox};
-use crate::ids::{Epoch, EventSeq, Name, ObjectRef, OpId, PodUid, Source};
+use crate::ids::{Epoch, EventSeq, Name, ObjectRef, OpId, PodUid, Source, VolumeId};
 use crate::publish::mirror::{FullName, MirrorState};
 use crate::resources::ResourceList;
 use crate::state::{PodState, Retry};
@@ -35,6 +35,8 @@ const LATEST: Time = Time(u64::MAX / 2);
 pub struct Node {
     pub(crate) state: State,
     cache: DigestCache,
+    /// Pods that the latest `apply` looked at. Not state.
+    latest: Vec<PodUid>,
     /// The memory of the list of touched pods. Empty between events.
     touched: Touched,
     /// The time of the event being folded. A timer that fires late fires at its own time, but its commands are given now.
@@ -98,6 +100,8 @@ pub struct Recovery {
     pub(crate) unclaimed_containers: Vec<SeenContainer>,
     pub(crate) unclaimed_sandboxes: Vec<SeenSandbox>,
     pub(crate) unclaimed_mounts: Vec<SeenMount>,
+    /// Volumes whose mount ended while the mount table was being looked at: it may be older than they are.
+    pub(crate) mounted_meanwhile: Vec<(PodUid, VolumeId)>,
 }
 
 /// A look at the host.
@@ -217,7 +221,8 @@ impl Node {
             mirrors: BTreeMap::new(),
             anomalies: Anomalies::default(),
         };
-        Node { state, cache: DigestCache::default(), touched: Touched::default(), heard: Time(0) }
+        let (latest, touched) = (Vec::new(), Touched::default());
+        Node { state, cache: DigestCache::default(), latest, touched, heard: Time(0) }
     }
 
     /// Folds one fact in: the only way state changes. First every timer due at or before `event.at` fires, in a total
@@ -226,6 +231,7 @@ impl Node {
     /// on what was known before (S1, S12; DESIGN §3 "Restart").
     pub fn apply(&mut self, event: &Event, out: &mut Commands) {
         self.state.events.0 += 1;
+        self.latest.clear();
         if event.at < self.state.now {
             let detail = text(format_args!("{} ns", self.state.now.since(event.at).0));
             self.state.anomaly(AnomalyKind::ClockWentBack, None, detail);
@@ -305,6 +311,7 @@ impl Node {
         let (may_undo, runtime_seen) = (self.state.may_undo(), self.state.recovery.runtime.seen);
         for &uid in touched.pods() {
             self.cache.dirty.add(uid);
+            self.latest.push(uid);
             let state = &mut self.state;
             let Some(pod) = state.pods.get_mut(&uid).map(Arc::make_mut) else { continue };
             let mirror = match pod.pod.source {
@@ -405,6 +412,11 @@ impl Node {
         Digest(objects.fold(rest.0, u128::wrapping_add))
     }
 
+    /// The pods that the latest `apply` looked at: no other one's state can have changed. One may be named more than once.
+    pub fn latest_touched(&self) -> &[PodUid] {
+        &self.latest
+    }
+
     /// Pods touched by `apply` since this was asked last, with the digest of each (zero: gone), by UID.
     pub fn take_touched(&mut self) -> Vec<(PodUid, Digest)> {
         self.digest();
@@ -419,11 +431,7 @@ impl Node {
     pub(crate) fn from_state(state: State) -> Node {
         let dirty = Marks { marked: state.pods.keys().copied().collect(), different: 0 };
         let heard = state.now;
-        Node {
-            state,
-            cache: DigestCache { dirty, ..DigestCache::default() },
-            touched: Touched::default(),
-            heard,
-        }
+        let (latest, touched) = (Vec::new(), Touched::default());
+        Node { state, cache: DigestCache { dirty, ..DigestCache::default() }, latest, touched, heard }
     }
 }

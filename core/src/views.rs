@@ -56,6 +56,22 @@ impl Node {
     pub fn charged(&self) -> &crate::resources::ResourceList {
         &self.state.charged
     }
+    /// The boot that the agent started in last.
+    pub fn boot_id(&self) -> Option<u128> {
+        self.state.boot_id
+    }
+    /// Every source has delivered its list in this epoch.
+    pub fn has_seen_sources(&self) -> bool {
+        self.state.sources_ready()
+    }
+    /// The mount table was seen in this epoch.
+    pub fn has_seen_mounts(&self) -> bool {
+        self.state.recovery.mounts.seen
+    }
+    /// All that the runtime has was seen in this epoch.
+    pub fn has_seen_runtime(&self) -> bool {
+        self.state.recovery.runtime.seen
+    }
     /// Desired state, mount table and runtime list of this epoch are all in.
     pub fn is_recovered(&self) -> bool {
         self.state.may_undo()

@@ -20,6 +20,7 @@
 
 pub mod act;
 pub mod brain;
+pub mod check;
 pub mod history;
 pub mod log;
 pub mod record;

@@ -11,7 +11,7 @@ pub use subset::{Difference, differences};
 use crate::brain::{NewBrain, production};
 use crate::log::{FactLog, InMemory};
 use crate::record::{Observer, Record};
-use crate::scenario::{Scenario, Step, Verb};
+use crate::scenario::{NodeSpec, Scenario, Step, Verb};
 use crate::stage::{Simulation, Stage};
 use crate::world::{Chooser, Earliest, World, WorldError};
 use expect::Answered;
@@ -104,7 +104,12 @@ pub enum Verdict {
 
 /// The configuration of the node that a scenario runs on: what a journal of the run must be opened with.
 pub fn node_config(scenario: &Scenario) -> Config {
-    Config { node: scenario.node.facts.clone(), ..Config::default() }
+    node_config_of(&scenario.node)
+}
+
+/// The configuration of such a node.
+pub fn node_config_of(node: &NodeSpec) -> Config {
+    Config { node: node.facts.clone(), ..Config::default() }
 }
 
 /// Runs a scenario from beginning to end.
@@ -116,6 +121,8 @@ pub fn run(scenario: &Scenario, options: RunOptions, observer: &mut dyn Observer
         world: World::new(&config, brain, &scenario.node, log),
         chooser: options.chooser.unwrap_or_else(|| Box::new(Earliest)),
     };
+    simulation.world.set_instant(scenario.instant);
+    simulation.world.server_mut().refuse_names_in_flight(!scenario.trusting);
     run_on(scenario, &mut simulation, observer)
 }
 

@@ -120,7 +120,8 @@ impl Saboteur {
 
     /// The production core and its surroundings, sabotaged.
     pub fn driven(&'static self) -> Driven {
-        let mut driven = Driven::default();
+        // Each is to be caught by an oracle, which judges what is said and done; the specification judges from inside.
+        let mut driven = Driven { refined: false, ..Driven::default() };
         let wrong = self.wrong;
         driven.brain = Arc::new(move |config| {
             let mut believed = config.clone();

@@ -1,6 +1,7 @@
 //! Scenario files: what a story says, read whole and checked before anything runs. Unknown verbs, keys and values are
 //! errors that name the line and the remedy.
 
+mod budget;
 mod duration;
 mod expectation;
 mod fault;
@@ -10,6 +11,7 @@ mod reader;
 mod step;
 mod write;
 
+pub use budget::Budget;
 pub use expectation::{Check, Expectation, ExpectedCause};
 pub use node::{NodeChange, NodeSpec};
 pub use pattern::{CommandPattern, VERBS};
@@ -30,6 +32,12 @@ pub struct Scenario {
     pub about: String,
     /// The node it runs on.
     pub node: NodeSpec,
+    /// Operations take no time of their own, as in an exhaustive search.
+    pub instant: bool,
+    /// The API server has no rules about names in flight (C4, C5, W3–W5).
+    pub trusting: bool,
+    /// What may go wrong when it is checked exhaustively.
+    pub check: Budget,
     /// What happens, in order.
     pub steps: Vec<Step>,
 }
@@ -51,7 +59,7 @@ impl Scenario {
             }
         };
         let root = Reader::new(document, file);
-        root.only(&["name", "about", "node", "steps"])?;
+        root.only(&["name", "about", "node", "instant", "trusting", "check", "steps"])?;
         let steps = root.require("steps", "a scenario is a list of steps, each with one verb")?;
         let steps: Vec<Step> = steps
             .items()?
@@ -67,6 +75,18 @@ impl Scenario {
             node: match root.get("node")? {
                 Some(node) => NodeSpec::read(&node)?,
                 None => NodeSpec::default(),
+            },
+            instant: match root.get("instant")? {
+                Some(word) => word.boolean()?,
+                None => false,
+            },
+            trusting: match root.get("trusting")? {
+                Some(word) => word.boolean()?,
+                None => false,
+            },
+            check: match root.get("check")? {
+                Some(budget) => Budget::read(&budget)?,
+                None => Budget::default(),
             },
             steps,
         })

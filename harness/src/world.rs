@@ -3,6 +3,7 @@
 //! inside a step, and time jumps to the next thing due.
 
 mod agent;
+mod canonical;
 mod choice;
 mod content;
 mod crash;
@@ -45,11 +46,13 @@ use mounts::MountTable;
 use nodefold_api::{ApiEvent, Request, Response};
 use nodefold_core::Config;
 use nodefold_core::Digest;
+use nodefold_core::command::Command;
 use nodefold_core::config::NodeFacts;
 use nodefold_core::event::{Event, Fact};
 use nodefold_core::ids::{ContainerId, Name, PodUid, Source};
 use nodefold_core::spec::Pod;
 use nodefold_core::time::{Nanos, Time};
+use nodefold_model::refine::Refinement;
 use runtime::Runtime;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -101,6 +104,8 @@ pub struct World {
     /// What takes up how many bytes on the host, as far as the story said.
     usage: BTreeMap<(PodUid, Used), u64>,
     agent: Agent,
+    /// What the node's steps are compared with the specification by, where they are.
+    refinement: Option<Refinement>,
     node_name: Name,
     /// What the agent was told last of the node's own facts.
     told: NodeFacts,
@@ -108,6 +113,8 @@ pub struct World {
     boots: u32,
     steps: u64,
     steps_at_this_moment: u32,
+    /// Operations end when somebody picks them: none takes a time of its own.
+    instant: bool,
     /// What happened since this was taken last.
     records: Vec<Record>,
     /// An invariant broke since then.
@@ -133,12 +140,14 @@ impl World {
             faults: Faults::default(),
             usage: BTreeMap::new(),
             agent: Agent::new(brain, log),
+            refinement: Some(Refinement::default()),
             node_name: config.node_name.clone(),
             told: config.node.clone(),
             facts: spec.facts.clone(),
             boots: 0,
             steps: 0,
             steps_at_this_moment: 0,
+            instant: false,
             records: Vec::new(),
             is_broken: false,
         }
@@ -159,12 +168,14 @@ impl World {
             faults: self.faults.clone(),
             usage: self.usage.clone(),
             agent: self.agent.fork()?,
+            refinement: self.refinement.clone(),
             node_name: self.node_name.clone(),
             told: self.told.clone(),
             facts: self.facts.clone(),
             boots: self.boots,
             steps: self.steps,
             steps_at_this_moment: self.steps_at_this_moment,
+            instant: self.instant,
             records: self.records.clone(),
             is_broken: self.is_broken,
         })
@@ -269,9 +280,44 @@ impl World {
                 out.push(Enabled { choice: Choice::Deliver { source, pod, all: true }, due: last });
             }
         }
+        if self.instant {
+            // Only time itself takes time: the node's deadlines, and the end of a grace.
+            let waits = |choice: &Choice| matches!(choice, Choice::GraceOver { .. });
+            out.iter_mut().filter(|e| !waits(&e.choice)).for_each(|e| e.due = e.due.min(self.now));
+        }
         if let Some(due) = self.next_deadline() {
             out.push(Enabled { choice: Choice::Tick, due });
         }
+    }
+
+    /// The agent runs.
+    pub fn is_agent_alive(&self) -> bool {
+        self.agent.is_alive()
+    }
+
+    /// The operation will fail.
+    pub fn is_doomed(&self, key: &OpKey) -> bool {
+        self.inflight.get(key).is_some_and(|op| op.fate.is_some())
+    }
+
+    /// Processes that run and were not told to end, by pod and container name.
+    pub fn running_processes(&self) -> Vec<(PodRef, String)> {
+        let runs = |c: &runtime::Container| matches!(c.state, runtime::State::Running { .. });
+        let running = self.runtime.containers.iter().filter(|(_, c)| runs(c) && c.ending.is_none());
+        running
+            .filter_map(|((pod, id), _)| Some((self.server.name(*pod)?.clone(), id.name.to_string())))
+            .collect()
+    }
+
+    /// From the beginning the node's steps are compared with the specification; or not.
+    pub fn set_refined(&mut self, refined: bool) {
+        self.refinement = refined.then(Refinement::default);
+    }
+
+    /// From now on operations end when somebody picks them, at once or after any others, and none takes time: what an
+    /// exhaustive search wants, in which any may be the last.
+    pub fn set_instant(&mut self, instant: bool) {
+        self.instant = instant;
     }
 
     /// When the next thing happens by itself.
@@ -453,7 +499,7 @@ impl World {
             if self.faults.disk_full { Some(CrashPoint::BeforeAppend) } else { self.faults.crash.take() };
         match crash {
             None => {
-                for command in self.agent.fold(event, &mut self.records)? {
+                for command in self.fold(event)? {
                     self.accept(command);
                 }
             }
@@ -463,11 +509,11 @@ impl World {
                 self.crash_agent();
             }
             Some(CrashPoint::AfterAppend) => {
-                drop(self.agent.fold(event, &mut self.records)?);
+                drop(self.fold(event)?);
                 self.crash_agent();
             }
             Some(CrashPoint::AfterDispatch(given)) => {
-                for command in self.agent.fold(event, &mut self.records)?.into_iter().take(given as usize) {
+                for command in self.fold(event)?.into_iter().take(given as usize) {
                     self.accept(command);
                 }
                 self.crash_agent();
@@ -490,6 +536,19 @@ impl World {
             self.tell(Fact::Tick)?;
         }
         Ok(())
+    }
+
+    /// Where the production core decides, each step is one that the specification permits (DESIGN §7).
+    fn fold(&mut self, event: Event) -> Result<Vec<Command>, WorldError> {
+        let timers_first = self.agent.next_deadline().is_some_and(|due| due <= event.at);
+        let commands = self.agent.fold(event.clone(), &mut self.records)?;
+        if let (Some(node), Some(refinement)) = (self.agent.brain().node(), &mut self.refinement) {
+            for unpermitted in refinement.step(&event, timers_first, &commands, node) {
+                let violation = format!("refinement: {unpermitted}");
+                self.records.push(Record::InvariantBroken { at: event.at, violation });
+            }
+        }
+        Ok(commands)
     }
 
     fn deliver(&mut self, source: Source, pod: PodUid, all: bool) -> Result<(), WorldError> {

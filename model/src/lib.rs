@@ -20,9 +20,12 @@
 //! ```
 
 mod dynamic_rules;
+pub mod explore;
 mod invariant;
 mod liveness;
 mod oracles;
+pub mod refine;
+pub mod spec;
 mod world_view;
 
 pub use dynamic_rules::{Broken, Change, DynamicRules};

@@ -110,6 +110,11 @@ impl Oracles {
         std::mem::take(&mut self.violations)
     }
 
+    /// What they remember, without record numbers and times (see [`WorldView::memory`]).
+    pub fn memory(&self, out: &mut Vec<u8>) {
+        self.world.memory(out);
+    }
+
     /// How many pods, instances, versions and operations are remembered: bounded by what lives, whatever the trace's
     /// length.
     pub fn remembered(&self) -> usize {

@@ -8,6 +8,7 @@ pub mod allocation;
 pub mod commands;
 pub mod container;
 pub mod facts;
+pub mod memory;
 pub mod observations;
 pub mod operations;
 pub mod pod;

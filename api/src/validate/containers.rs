@@ -46,6 +46,9 @@ pub(super) fn set(review: &Review<'_>, errors: &mut Errors) {
 
 /// C4 and C5: no status of any kind bears the name, and no removal of it is in flight.
 pub(super) fn name_is_free(review: &Review<'_>, container: &Value, path: &str, errors: &mut Errors) {
+    if !review.config.refuses_names_in_flight {
+        return;
+    }
     let wanted = name(container);
     let taken = STATUS_LISTS.into_iter().find(|list| named(status_list(review.old, list), wanted).is_some());
     let (rule, detail) = match (taken, review.holds.container(wanted)) {

@@ -50,6 +50,9 @@ pub(super) fn set(review: &Review<'_>, errors: &mut Errors) {
 /// W3–W5: the name is in no volume status and no mount of a container that may still run, and no removal is
 /// in flight.
 fn name_is_free(review: &Review<'_>, volume: &Value, path: &str, errors: &mut Errors) {
+    if !review.config.refuses_names_in_flight {
+        return;
+    }
     let wanted = name(volume);
     let mounts_it = |status: &&Value| {
         at(at(status, "state"), "terminated").is_null()

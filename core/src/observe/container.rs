@@ -74,6 +74,7 @@ pub(super) fn created(r: &mut Recording<'_>, op: OpId, uid: PodUid, id: &Contain
         return r.stale(uid, op);
     };
     instance.phase = InstancePhase::Created;
+    newer_than_look(pod, id);
     r.moved(uid, Subject::Container(id.clone()), "Creating", "Created");
     r.tell(uid, false, "Created", "Container created".into(), Some(id.name.clone()));
 }
@@ -103,6 +104,7 @@ pub(super) fn create_failed(r: &mut Recording<'_>, op: OpId, uid: PodUid, id: &C
             "Waiting"
         }
     };
+    newer_than_look(pod, id);
     r.moved(uid, Subject::Container(id.clone()), "Creating", to);
     r.tell(uid, true, "Failed", sentence(format_args!("Error: {}", error.message)), Some(id.name.clone()));
 }
@@ -119,8 +121,16 @@ pub(super) fn started(r: &mut Recording<'_>, op: OpId, uid: PodUid, id: &Contain
         return r.stale(uid, op);
     };
     runs(container, id.attempt, now);
+    newer_than_look(pod, id);
     r.moved(uid, Subject::Container(id.clone()), "Starting", "Running");
     r.tell(uid, false, "Started", "Container started".into(), Some(id.name.clone()));
+}
+
+/// A list that is on its way may have been read before this answer: what it says of the instance, or doesn't, is older.
+fn newer_than_look(pod: &mut PodState, id: &ContainerId) {
+    if pod.observing.is_some() && !pod.newer_than_look.contains(id) {
+        pod.newer_than_look.push(id.clone());
+    }
 }
 
 /// A life after another one is a restart from when it is known to have begun, not from when it is wanted: until then the
@@ -183,6 +193,7 @@ pub(super) fn start_failed(r: &mut Recording<'_>, op: OpId, uid: PodUid, id: &Co
             "Exited"
         }
     };
+    newer_than_look(pod, id);
     r.moved(uid, Subject::Container(id.clone()), "Starting", to);
     r.tell(uid, true, "Failed", sentence(format_args!("Error: {}", error.message)), Some(id.name.clone()));
 }

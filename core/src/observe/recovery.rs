@@ -110,6 +110,7 @@ fn forget_operations(pod: &mut PodState, rebooted: bool) {
     }
     pod.cgroup_resizing = None;
     pod.observing = None;
+    pod.newer_than_look.clear();
     pod.publication.writing = None;
     pod.publication.sent = None;
     pod.releasing = None;
@@ -217,6 +218,7 @@ pub(super) fn mounts_observed(r: &mut Recording<'_>, op: OpId, mounts: &[SeenMou
         return r.stale(PodUid(0), op);
     }
     r.state.recovery.mounts = Look { asked: None, seen: true, retry: Retry::default() };
+    let meanwhile = core::mem::take(&mut r.state.recovery.mounted_meanwhile);
     let mounts = &*plausible(r, mounts, |m| (m.pod, [m.volume.generation, 0]));
     let all: Vec<PodUid> = r.state.pods.keys().copied().collect();
     let epoch = r.state.epoch;
@@ -234,7 +236,8 @@ pub(super) fn mounts_observed(r: &mut Recording<'_>, op: OpId, mounts: &[SeenMou
             }
             // Lost, as an observation says: the one way back to Pending (S10). A removed one is torn down all the
             // same, for remains (D8); so is one whose mount failed, which may have been tried after the list was read.
-            if !there && volume.removed.is_none() {
+            let newer = meanwhile.iter().any(|(pod, id)| *pod == uid && *id == volume.id);
+            if !there && !newer && volume.removed.is_none() {
                 volume.phase = match volume.phase {
                     VolumePhase::Mounted | VolumePhase::Uncertain => VolumePhase::Pending,
                     other @ (VolumePhase::Pending
@@ -336,8 +339,13 @@ pub(super) fn runtime_observed(
         }
     }
     if complete {
-        for uid in scope {
+        for &uid in &scope {
             absent(r, uid, only.is_some(), sandboxes, containers);
+        }
+    }
+    for uid in scope {
+        if let Some(pod) = r.state.pod_mut(uid) {
+            pod.newer_than_look.clear();
         }
     }
     if r.state.sources_ready() {
@@ -390,10 +398,14 @@ fn container_seen(r: &mut Recording<'_>, uid: PodUid, seen: &SeenContainer) {
     let timing = r.state.config.timing.clone();
     let id = &seen.container;
     let Some(pod) = r.pod(uid) else { return };
+    let newer = pod.newer_than_look.contains(id);
     let Some(container) = pod.container_of(id) else {
         return container_found(r, uid, seen);
     };
     let from = container.label();
+    if newer && !matches!(seen.state, SeenState::Exited(_)) {
+        return;
+    }
     let Some(instance) = container.instance_mut(id.attempt) else {
         let ended = container.last.iter().chain(&container.previous).any(|e| e.attempt == id.attempt)
             || container.dead.iter().any(|d| d.attempt == id.attempt);
@@ -498,6 +510,9 @@ fn absent(
         return;
     }
     let listed = |id: &crate::ids::ContainerId| containers.iter().any(|c| c.pod == uid && c.container == *id);
+    // Absence from a list that may have been read before it was made says nothing.
+    let newer = core::mem::take(&mut pod.newer_than_look);
+    let listed = |id: &crate::ids::ContainerId| listed(id) || newer.contains(id);
     pod.surplus.retain(|s| listed(&s.id));
     let (mut gone, mut moved) = (Vec::new(), Vec::new());
     for container in &mut pod.containers {
@@ -562,6 +577,7 @@ pub(super) fn observe_failed(r: &mut Recording<'_>, op: OpId, error: &OpError) {
         let Some(pod) = r.pod(uid) else { return };
         if pod.observing == Some(op) {
             pod.observing = None;
+            pod.newer_than_look.clear();
             pod.observe_retry.fail(now, timing.retry_backoff_initial, timing.retry_backoff_max);
         }
         return;

@@ -29,7 +29,15 @@ pub(super) fn mounted(
     volume.renew_at = renew_at;
     volume.image_digest = image_digest.clone();
     pod.content_changed = true;
+    newer_than_look(r, uid, id);
     r.moved(uid, Subject::Volume(id.clone()), "Mounting", "Mounted");
+}
+
+/// A mount table that is on its way may have been read before this mount: that it lacks the volume says nothing.
+fn newer_than_look(r: &mut Recording<'_>, uid: PodUid, id: &VolumeId) {
+    if !r.state.recovery.mounts.seen {
+        r.state.recovery.mounted_meanwhile.push((uid, id.clone()));
+    }
 }
 
 pub(super) fn mount_failed(r: &mut Recording<'_>, op: OpId, uid: PodUid, id: &VolumeId, error: &OpError) {
@@ -52,6 +60,7 @@ pub(super) fn mount_failed(r: &mut Recording<'_>, op: OpId, uid: PodUid, id: &Vo
     volume.error = Some(error.message.clone());
     volume.retry.fail(now, timing.volume_backoff_initial, timing.volume_backoff_max);
     let frozen = volume.removed.is_some();
+    newer_than_look(r, uid, id);
     r.moved(uid, Subject::Volume(id.clone()), "Mounting", to);
     if !frozen {
         let message =

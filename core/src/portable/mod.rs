@@ -13,7 +13,7 @@ use crate::anomaly::Anomalies;
 use crate::config::Config;
 use crate::context::{Why, text};
 use crate::event::{Mirror, ObjectVersion, SeenContainer, SeenMount, SeenSandbox};
-use crate::ids::{Epoch, EventSeq, Name, ObjectRef, OpId, PodUid, Source};
+use crate::ids::{Epoch, EventSeq, Name, ObjectRef, OpId, PodUid, Source, VolumeId};
 use crate::node::{Look, Node, ObjectRecord, Recovery, State};
 use crate::publish::mirror::MirrorState;
 use crate::resources::ResourceList;
@@ -95,6 +95,8 @@ pub struct Document {
     unclaimed_containers: Vec<SeenContainer>,
     unclaimed_sandboxes: Vec<SeenSandbox>,
     unclaimed_mounts: Vec<SeenMount>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    mounted_meanwhile: Vec<(PodUid, VolumeId)>,
     queue: Vec<PodUid>,
     preemptors: Vec<PodUid>,
     allocator_wake: Option<(Time, Why)>,
@@ -194,8 +196,14 @@ impl Node {
             mirrors,
             anomalies,
         } = &self.state;
-        let Recovery { mounts, runtime, unclaimed_containers, unclaimed_sandboxes, unclaimed_mounts } =
-            recovery;
+        let Recovery {
+            mounts,
+            runtime,
+            unclaimed_containers,
+            unclaimed_sandboxes,
+            unclaimed_mounts,
+            mounted_meanwhile,
+        } = recovery;
         let object = |(object, record): (&ObjectRef, &ObjectRecord)| {
             let ObjectRecord { version, gone, users } = record;
             let users = users.iter().copied().collect();
@@ -227,6 +235,7 @@ impl Node {
             unclaimed_containers: unclaimed_containers.clone(),
             unclaimed_sandboxes: unclaimed_sandboxes.clone(),
             unclaimed_mounts: unclaimed_mounts.clone(),
+            mounted_meanwhile: mounted_meanwhile.clone(),
             queue: queue.iter().copied().collect(),
             preemptors: preemptors.iter().copied().collect(),
             allocator_wake: *allocator_wake,
@@ -287,6 +296,7 @@ impl Node {
             unclaimed_containers: document.unclaimed_containers,
             unclaimed_sandboxes: document.unclaimed_sandboxes,
             unclaimed_mounts: document.unclaimed_mounts,
+            mounted_meanwhile: document.mounted_meanwhile,
         };
         state.queue = document.queue.into_iter().collect();
         state.preemptors = document.preemptors.into_iter().collect();

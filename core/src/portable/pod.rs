@@ -56,6 +56,8 @@ pub(super) struct PodDocument {
     restarting_all: Option<ContainerId>,
     observing: Option<OpId>,
     observe_retry: RetryDocument,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    newer_than_look: Vec<ContainerId>,
     gates_met: Vec<Name>,
     publication: PublicationDocument,
     releasing: Option<OpId>,
@@ -209,6 +211,7 @@ impl PodDocument {
             restarting_all,
             observing,
             observe_retry,
+            newer_than_look,
             gates_met,
             publication,
             releasing,
@@ -254,6 +257,7 @@ impl PodDocument {
             restarting_all: restarting_all.as_deref().cloned(),
             observing: *observing,
             observe_retry: observe_retry.into(),
+            newer_than_look: newer_than_look.clone(),
             gates_met: gates_met.clone(),
             publication: PublicationDocument::of(publication),
             releasing: *releasing,
@@ -302,6 +306,7 @@ impl PodDocument {
         state.restarting_all = self.restarting_all.map(Box::new);
         state.observing = self.observing;
         state.observe_retry = self.observe_retry.into();
+        state.newer_than_look = self.newer_than_look;
         state.gates_met = self.gates_met;
         state.publication = self.publication.into_state();
         state.releasing = self.releasing;

@@ -86,6 +86,8 @@ pub struct PodState {
     pub observing: Option<OpId>,
     /// Back-off of failed looks.
     pub observe_retry: Retry,
+    /// Instances whose create or start was answered while that look was on its way: it may be older than they are.
+    pub newer_than_look: Vec<ContainerId>,
     /// Readiness gates that are met.
     pub gates_met: Vec<Name>,
     /// What was told to the API.
@@ -251,6 +253,13 @@ pub struct Publication {
     pub retry: Retry,
 }
 
+impl Publication {
+    /// The API has acknowledged the status as it is now.
+    pub fn is_current(&self) -> bool {
+        self.writing.is_none() && self.current.as_ref().map(|shown| shown.digest) == self.sent
+    }
+}
+
 /// What is remembered of a status: as much as later decisions and the next derivation ask. The rest is derived anew when
 /// it is wanted (DESIGN §4 rule 8).
 #[derive(Default, Clone, Debug, PartialEq, Eq, bincode::Encode)]
@@ -315,6 +324,7 @@ impl PodState {
             restarting_all: None,
             observing: None,
             observe_retry: Retry::default(),
+            newer_than_look: Vec::new(),
             gates_met: Vec::new(),
             publication: Publication { stale: true, ..Publication::default() },
             releasing: None,

@@ -111,7 +111,9 @@ fn situation(pod: &PodState, at: usize, ctx: &mut Context<'_>) -> Situation {
     Situation {
         wanted: active && !removed,
         going,
-        referenced: !going && matches!(volume.phase, VolumePhase::Pending) && is_referenced(pod, &volume.id),
+        referenced: !going
+            && matches!(volume.phase, VolumePhase::Pending | VolumePhase::Failed)
+            && is_referenced(pod, &volume.id),
         collides: !removed && pod.volumes.iter().any(is_former),
         held: going && (!ctx.may_undo || pod.holds_lease(&volume.id)),
         refreshing: volume.refreshing.is_some(),

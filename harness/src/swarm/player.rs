@@ -88,6 +88,7 @@ impl Player {
         let mut world =
             World::new(&config, std::sync::Arc::new(move || make(&for_brain)), node, (driven.log)());
         world.server_mut().answered_by(driven.answers);
+        world.set_refined(driven.refined);
         Player {
             stage: Simulation { world, chooser: Box::new(Earliest) },
             oracles: judged.then(|| Oracles::new(&config)),

@@ -29,6 +29,8 @@ pub struct Driven {
     pub log: Arc<dyn Fn() -> Box<dyn FactLog> + Send + Sync>,
     /// Who answers requests to the API.
     pub answers: Answers,
+    /// Its steps are compared with the specification.
+    pub refined: bool,
 }
 
 impl Default for Driven {
@@ -37,6 +39,7 @@ impl Default for Driven {
             brain: Arc::new(|config| Box::new(Node::new(config.clone()))),
             log: Arc::new(|| Box::<InMemory>::default()),
             answers: Api::apply,
+            refined: true,
         }
     }
 }

@@ -81,6 +81,10 @@ impl World {
                 self.broken("D1", what);
             }
         }
+        if let (Some(node), Some(refinement)) = (self.agent.brain().node(), &mut self.refinement) {
+            // What the crash lost is no step of the node's.
+            refinement.resync(node);
+        }
         self.tell(started)?;
         if self.facts != self.told {
             self.tell_node_facts()?;

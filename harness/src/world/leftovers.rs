@@ -25,6 +25,28 @@ impl World {
         left
     }
 
+    /// What the node has not done though nothing is in its way any more: removed things that are still there (L2), deleted
+    /// pods that are (L3), and wishes that are neither allocated nor refused with a reason (L1).
+    pub fn unfinished(&self) -> Vec<String> {
+        let mut left = Vec::new();
+        let Some(node) = self.agent.brain().node() else { return left };
+        for uid in node.pods() {
+            let Some(pod) = node.pod(uid) else { continue };
+            let name = self.server.label(uid);
+            let volumes = pod.volumes.iter().filter(|v| v.removed.is_some());
+            left.extend(volumes.map(|v| format!("removed volume {} of {name}", v.id)));
+            let containers = pod.containers.iter().filter(|c| c.removed.is_some() && c.instance.is_some());
+            left.extend(containers.map(|c| format!("removed container {} of {name}", c.name)));
+            if pod.pod.deletion.is_some() || pod.object_gone {
+                left.push(format!("deleted pod {name}"));
+            }
+            if pod.is_active() && pod.pending.is_none() && !pod.publication.is_current() {
+                left.push(format!("the status of {name}"));
+            }
+        }
+        left
+    }
+
     /// Pods of which anything is on the host.
     fn on_host(&self) -> BTreeSet<PodUid> {
         let containers = self.runtime.containers.keys().map(|(pod, _)| *pod);

@@ -606,6 +606,39 @@ impl Server {
         std::mem::take(&mut self.newly_named)
     }
 
+    /// Names in flight are refused, or left to the node to keep apart.
+    pub fn refuse_names_in_flight(&mut self, refuse: bool) {
+        self.api.refuse_names_in_flight(refuse);
+    }
+
+    /// Writes what of it decides what comes (see `canonical.rs` beside): objects, and what is on its way.
+    pub(super) fn canonical(&self, out: &mut Vec<u8>) {
+        for (name, uid) in &self.newest {
+            codec::encode(uid, out);
+            if let Some(object) = self.api.get("Pod", &name.namespace, &name.name) {
+                super::canonical::object(object, out);
+            }
+        }
+        for ((source, uid), queue) in &self.queues {
+            codec::encode(&(source, uid), out);
+            for change in queue {
+                let what = match &change.what {
+                    News::Pod(pod) => {
+                        (0u8, Some((codec::hash(&*pod.spec), pod.generation, pod.deletion.is_some())), None)
+                    }
+                    News::Removed => (1, None, None),
+                    News::Mirror(mirror) => (2, None, Some(mirror)),
+                    News::MirrorGone => (3, None, None),
+                };
+                codec::encode(&(what, change.listed), out);
+            }
+        }
+        codec::encode(&(self.cut, self.files.len() as u64), out);
+        for (uid, objects) in &self.referenced_by {
+            codec::encode(&(uid, objects.iter().collect::<Vec<_>>()), out);
+        }
+    }
+
     /// The store's own digest.
     pub fn digest(&self) -> nodefold_core::Digest {
         self.api.digest()

@@ -227,7 +227,7 @@ impl Life {
         self.run();
         self.apply(&etcd);
         self.apply(&pod(8, vec![container("survivor", 10, &[])], vec![]));
-        self.hold("stop-sandbox", "");
+        self.hold("remove-sandbox", "");
         self.hold("sandbox", "");
         self.fact(Fact::SandboxStopped { pod: PodUid(8), attempt: 0 });
         self.run();

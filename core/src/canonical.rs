@@ -1,0 +1,379 @@
+//! The canonical key of a node's state (DESIGN §7): equal for states that no future fact can tell apart. Not the digest,
+//! which every path makes its own: times are taken from now, operations are named by the caller, epochs and events are not
+//! counted, and what no decision reads (causes, texts that only statuses show, the statuses themselves) is left out.
+//!
+//! Records are taken apart field by field, so that a new field can't be forgotten here. Changes nothing.
+
+use crate::codec;
+use crate::ids::{ContainerId, OpId, PodUid, VolumeId};
+use crate::node::{Digest, Look, Node, Recovery, State};
+use crate::publish::mirror::{FullName, MirrorState};
+use crate::state::container::crash_backoff;
+use crate::state::{
+    ContainerState, HookState, InProgress, InstancePhase, Lifecycle, Pending, PodState, Publication, Retry,
+    Sandbox, SandboxPhase, Shown, Stop, Surplus, Termination, VolumePhase, VolumeState,
+};
+use crate::time::{Nanos, Time};
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+/// What is relative in a state: the moment, the epoch, and the names of operations.
+struct Lens<'a> {
+    node: &'a Node,
+    now: Time,
+    operation: &'a dyn Fn(OpId) -> OpId,
+}
+
+impl Node {
+    /// The key. `operation` gives each operation in flight a name that does not depend on how many came before it, and the
+    /// rest one and the same.
+    pub fn canonical(&self, operation: &dyn Fn(OpId) -> OpId) -> Digest {
+        let lens = Lens { node: self, now: self.state.now, operation };
+        let State {
+            config,
+            now: _,
+            events: _,
+            next_op: _,
+            epoch: _,
+            boot_id: _,
+            pods,
+            names: _,
+            objects,
+            sources_ready,
+            recovery,
+            queue,
+            preemptors,
+            charged: _,
+            wakes: _,
+            allocator_wake,
+            observations,
+            mirrors,
+            anomalies: _,
+        } = &self.state;
+        let mut hashed: Vec<(PodUid, Digest)> = Vec::new();
+        for (uid, pod) in pods {
+            hashed.push((*uid, lens.pod(pod)));
+        }
+        let Recovery {
+            mounts,
+            runtime,
+            unclaimed_containers,
+            unclaimed_sandboxes,
+            unclaimed_mounts,
+            mounted_meanwhile,
+        } = recovery;
+        let containers: Vec<(PodUid, ContainerId)> =
+            unclaimed_containers.iter().map(|c| (c.pod, c.container.clone())).collect();
+        let sandboxes: Vec<(PodUid, u32, bool)> =
+            unclaimed_sandboxes.iter().map(|s| (s.pod, s.attempt, s.ready)).collect();
+        let found: Vec<(PodUid, VolumeId)> =
+            unclaimed_mounts.iter().map(|m| (m.pod, m.volume.clone())).collect();
+        let mut looks: Vec<(OpId, PodUid)> =
+            observations.iter().map(|(op, uid)| ((lens.operation)(*op), *uid)).collect();
+        looks.sort();
+        let recovery =
+            (lens.look(mounts), lens.look(runtime), containers, sandboxes, (found, mounted_meanwhile));
+        let waits = (allocator_wake.map(|(at, why)| (lens.ahead(at), why)), queue, preemptors, looks);
+        let order = (lens.arrivals(), lens.waiting_order());
+        let known = (&config.node, sources_ready, objects, lens.mirrors(mirrors));
+        codec::hash(&(hashed, recovery, waits, order, known))
+    }
+}
+
+impl Lens<'_> {
+    /// How long until then; what has passed is all the same.
+    fn ahead(&self, at: Time) -> Nanos {
+        at.since(self.now)
+    }
+
+    fn op(&self, op: OpId) -> OpId {
+        (self.operation)(op)
+    }
+
+    fn ops(&self, op: Option<OpId>) -> Option<OpId> {
+        op.map(|op| self.op(op))
+    }
+
+    fn retry(&self, retry: &Retry) -> (u32, Nanos) {
+        (retry.failures(), retry.until().map(|at| self.ahead(at)).unwrap_or_default())
+    }
+
+    fn look(&self, look: &Look) -> (Option<OpId>, bool, (u32, Nanos)) {
+        let Look { asked, seen, retry } = look;
+        (self.ops(*asked), *seen, self.retry(retry))
+    }
+
+    fn mirrors(&self, mirrors: &BTreeMap<FullName, MirrorState>) -> Vec<Digest> {
+        let one = |(name, state): (&FullName, &MirrorState)| {
+            let MirrorState { seen, outdated, doing, retry } = state;
+            codec::hash(&(name, seen, outdated, self.ops(*doing), self.retry(retry)))
+        };
+        mirrors.iter().map(one).collect()
+    }
+
+    /// Pods in the order in which they were first seen: static pods of one name take turns by it.
+    fn arrivals(&self) -> Vec<PodUid> {
+        self.by(|pod| Some(pod.arrived.0))
+    }
+
+    /// Pods that want allocation, longest waiting first.
+    fn waiting_order(&self) -> Vec<PodUid> {
+        self.by(|pod| pod.pending.as_deref().map(|pending| pending.since.0))
+    }
+
+    fn by(&self, number: impl Fn(&PodState) -> Option<u64>) -> Vec<PodUid> {
+        let numbered = self.node.state.pods.iter().filter_map(|(uid, pod)| Some((number(pod)?, *uid)));
+        let mut pods: Vec<(u64, PodUid)> = numbered.collect();
+        pods.sort();
+        pods.into_iter().map(|(_, uid)| uid).collect()
+    }
+
+    fn pod(&self, state: &PodState) -> Digest {
+        let PodState {
+            pod,
+            arrived: _,
+            born,
+            applied_in,
+            object_gone,
+            again,
+            allocated,
+            lifecycle,
+            terminal,
+            end_reason: _,
+            start_time,
+            ever_ran,
+            initialized,
+            initialized_in,
+            sandbox,
+            old_sandboxes,
+            next_sandbox,
+            sandbox_retry,
+            containers,
+            incarnation_floor,
+            surplus,
+            volumes,
+            generation_floor,
+            content_changed,
+            let_go: _,
+            pending,
+            in_progress,
+            cgroup,
+            cgroup_resizing,
+            cgroup_retry,
+            restarting_all,
+            observing,
+            observe_retry,
+            newer_than_look,
+            gates_met,
+            publication,
+            releasing,
+            release_retry,
+            charge: _,
+            charge_stale: _,
+            wake,
+        } = state;
+        let epoch = self.node.state.epoch;
+        let desired = |pod: &crate::spec::Pod| {
+            (codec::hash(&*pod.spec), pod.generation, pod.deletion.map(|d| d.grace), pod.api_terminal)
+        };
+        let lifecycle = match lifecycle {
+            Lifecycle::Waiting => (0u8, None),
+            Lifecycle::Active => (1, None),
+            Lifecycle::Terminating(Termination { cause, since: _, deadline }) => {
+                (2, Some((*cause, self.ahead(*deadline))))
+            }
+            Lifecycle::Terminated => (3, None),
+        };
+        let started = pod.spec.active_deadline.and(start_time.map(|at| self.now.since(at)));
+        let sandboxes: Vec<(u32, u8, Option<OpId>, bool)> =
+            old_sandboxes.iter().chain(sandbox).map(|s| self.sandbox(s)).collect();
+        let volumes: Vec<Digest> = volumes.iter().map(|v| self.volume(v)).collect();
+        let containers: Vec<Digest> = containers.iter().map(|c| self.container(c)).collect();
+        let surplus: Vec<(ContainerId, Option<OpId>, (u32, Nanos))> = surplus
+            .iter()
+            .map(|Surplus { id, kill, retry }| (id.clone(), self.ops(*kill), self.retry(retry)))
+            .collect();
+        let wish = (
+            desired(pod),
+            again.as_ref().map(|pod| desired(pod)),
+            allocated.as_ref().map(|a| (a.spec.digest(), a.generation)),
+            pending
+                .as_deref()
+                .map(|Pending { kind, message, generation, since: _ }| (*kind, message.clone(), *generation)),
+            in_progress
+                .as_deref()
+                .map(|InProgress { generation, error, since: _ }| (*generation, error.is_some())),
+        );
+        let life = (
+            (*born == epoch, *applied_in == epoch, *object_gone),
+            (lifecycle, *terminal, started, *ever_ran, *initialized, *initialized_in),
+            (sandboxes, *next_sandbox, self.retry(sandbox_retry)),
+            (*incarnation_floor, *generation_floor, *content_changed, restarting_all, gates_met),
+        );
+        let cgroup =
+            (cgroup, cgroup_resizing.as_deref().map(|(op, to)| (self.op(*op), to)), self.retry(cgroup_retry));
+        let calls = (
+            (self.ops(*observing), self.retry(observe_retry), newer_than_look),
+            self.publication(publication),
+            (self.ops(*releasing), self.retry(release_retry)),
+            wake.map(|(at, why)| (self.ahead(at), why)),
+        );
+        codec::hash(&(wish, life, containers, volumes, surplus, cgroup, calls))
+    }
+
+    /// What a status says follows from the rest; that the API has the newest one, and what it shows of ends, does not.
+    fn publication(&self, publication: &Publication) -> Digest {
+        let Publication { current, stale, sent, writing, mirror, terminal_acknowledged, retry } = publication;
+        let shown = current.as_ref().map(|shown| {
+            let Shown { digest, is_terminal, ip: _, conditions: _, ends, pull_errors } = shown;
+            (Some(*digest) == *sent, *is_terminal, ends, pull_errors)
+        });
+        let told = (*stale, sent.is_some(), *mirror, *terminal_acknowledged);
+        codec::hash(&(shown, told, self.ops(*writing), self.retry(retry)))
+    }
+
+    fn sandbox(&self, sandbox: &Sandbox) -> (u32, u8, Option<OpId>, bool) {
+        let Sandbox { attempt, phase, ip } = sandbox;
+        let (number, op) = match phase {
+            SandboxPhase::Creating { op } => (0, Some(*op)),
+            SandboxPhase::Ready => (1, None),
+            SandboxPhase::Dead => (2, None),
+            SandboxPhase::Stopping { op } => (3, *op),
+            SandboxPhase::Stopped => (4, None),
+            SandboxPhase::Removing { op } => (5, Some(*op)),
+            SandboxPhase::Unknown => (6, None),
+        };
+        (*attempt, number, self.ops(op), ip.is_some())
+    }
+
+    fn volume(&self, volume: &VolumeState) -> Digest {
+        let VolumeState {
+            id,
+            spec,
+            removed,
+            phase,
+            error,
+            retry,
+            refreshing,
+            refresh_retry,
+            content,
+            stale,
+            renew_at,
+            image_digest: _,
+            usage,
+            collision_told,
+            reconstructed,
+        } = volume;
+        let phase = match *phase {
+            VolumePhase::Pending => (0u8, None),
+            VolumePhase::Mounting { op } => (1, Some(op)),
+            VolumePhase::Mounted => (2, None),
+            VolumePhase::Failed => (3, None),
+            VolumePhase::Uncertain => (4, None),
+            VolumePhase::Unmounting { op } => (5, Some(op)),
+        };
+        let operations = (
+            phase.0,
+            self.ops(phase.1),
+            self.retry(retry),
+            self.ops(*refreshing),
+            self.retry(refresh_retry),
+            error.is_some(),
+        );
+        let shown =
+            (content, *stale, renew_at.map(|at| self.ahead(at)), *usage, *collision_told, *reconstructed);
+        codec::hash(&(id, spec, removed.is_some(), operations, shown))
+    }
+
+    fn container(&self, container: &ContainerState) -> Digest {
+        let ContainerState {
+            name,
+            incarnation,
+            kind,
+            spec,
+            removed,
+            next_attempt,
+            instance,
+            pulling,
+            image_id,
+            pull_retry,
+            start_retry,
+            start_failure,
+            last,
+            previous,
+            end_shown,
+            dead,
+            restarts,
+            crashes,
+            backoff_told,
+            completed_in,
+            ever_started,
+            usage,
+        } = container;
+        let timing = &self.node.state.config.timing;
+        let backoff = crash_backoff(*crashes, timing.crash_backoff_initial, timing.crash_backoff_max);
+        let last = last.as_ref().map(|ended| {
+            let due = self.ahead(ended.exit.finished_at.after(backoff));
+            (ended.attempt, ended.exit.code, ended.sandbox, ended.why, due)
+        });
+        let dead: Vec<(u32, u32, Option<OpId>, (u32, Nanos))> =
+            dead.iter().map(|d| (d.attempt, d.sandbox, self.ops(d.removing), self.retry(&d.retry))).collect();
+        let who = (name, *incarnation, *kind, spec, removed.is_some(), *next_attempt);
+        let start = (
+            pulling.as_deref().map(|(op, image)| (self.op(*op), image)),
+            image_id.is_some(),
+            self.retry(pull_retry),
+            self.retry(start_retry),
+            start_failure.as_deref().map(|(reason, _)| reason),
+        );
+        let ends = (last, previous.is_some(), *end_shown, dead, *restarts, *crashes, *backoff_told);
+        let told = (*completed_in, *ever_started, *usage);
+        codec::hash(&(who, instance.as_ref().map(|i| self.instance(i)), start, ends, told))
+    }
+
+    fn instance(&self, instance: &crate::state::Instance) -> Digest {
+        let crate::state::Instance {
+            attempt,
+            phase,
+            spec,
+            leases,
+            image_id: _,
+            sandbox,
+            started_at,
+            resources,
+            resizing,
+            resize_retry,
+            post_start,
+            probes,
+            stop,
+        } = instance;
+        let phase = match *phase {
+            InstancePhase::Creating { op } => (0u8, Some(op)),
+            InstancePhase::Created => (1, None),
+            InstancePhase::Starting { op } => (2, Some(op)),
+            InstancePhase::Running => (3, None),
+            InstancePhase::Unknown => (4, None),
+            InstancePhase::Lost => (5, None),
+            InstancePhase::Discarding { op } => (6, Some(op)),
+        };
+        // How long it has run counts only up to where it resets the back-off.
+        let reset = self.node.state.config.timing.crash_backoff_reset;
+        let ran = started_at.map(|at| self.now.since(at) >= reset);
+        let made = (*attempt, phase.0, self.ops(phase.1), spec, &**leases, *sandbox, ran);
+        let resize =
+            (resources, resizing.as_deref().map(|(op, to)| (self.op(*op), to)), self.retry(resize_retry));
+        let stop = stop.as_deref().map(|Stop { why, deadline, pre_stop, sent, kill, retry }| {
+            let sent = sent.map(|(op, at)| (self.ops(op), self.ahead(at)));
+            (*why, self.ahead(*deadline), self.hook(*pre_stop), sent, self.ops(*kill), self.retry(retry))
+        });
+        codec::hash(&(made, resize, self.hook(*post_start), (probes.asked, probes.results), stop))
+    }
+
+    fn hook(&self, hook: HookState) -> (u8, Option<OpId>) {
+        match hook {
+            HookState::Due => (0, None),
+            HookState::Running { op } => (1, Some(self.op(op))),
+            HookState::Done => (2, None),
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! The production core in its world, explored exhaustively (DESIGN §7).
+//!
+//! A scope is a scenario. What comes before its mark `check` is played as it is; from there on everything that the world
+//! lets happen may happen in any order: each step of the story at any point, any operation's effect and answer, and what
+//! the scope's `check:` says may go wrong. On each state the oracles and the refinement judge; at the end, whether from
+//! every state a settled one can be reached once nothing goes wrong any more.
+
+mod place;
+mod scope;
+
+pub use place::{Place, Step};
+pub use scope::{NAMED, Scope, named};
+
+use nodefold_model::explore::{
+    Checkpoint, Options, Progress, Report, Wrong, breadth_first, choices_of, depth_first,
+};
+
+/// How to check.
+#[derive(Copy, Clone, Debug)]
+pub struct Checked {
+    /// Threads.
+    pub jobs: usize,
+    /// Choices that commute are explored once.
+    pub reduce: bool,
+    /// Depth first: less memory, no shortest story, no traps.
+    pub depth_first: bool,
+}
+
+/// What a check found.
+pub struct Outcome {
+    /// The search's own report.
+    pub report: Report,
+    /// Of what is wrong: what, and a scenario that shows it.
+    pub found: Option<(String, String)>,
+    /// Where a search that was stopped can go on.
+    pub checkpoint: Option<Checkpoint>,
+}
+
+/// Checks a scope, until it is explored or `go_on` says no.
+pub fn check(
+    scope: &Scope,
+    how: Checked,
+    from: Option<Checkpoint>,
+    go_on: &mut dyn FnMut(&Progress) -> bool,
+) -> Result<Outcome, String> {
+    let beginning = Place::begin(scope)?;
+    let options = Options { jobs: how.jobs, reduce: how.reduce, liveness: !how.depth_first };
+    let (report, checkpoint) = match (how.depth_first, from) {
+        (true, _) => (depth_first(&beginning, options, go_on), None),
+        (false, None) => breadth_first(&beginning, options, go_on),
+        (false, Some(from)) => nodefold_model::explore::resume(&beginning, from, options, go_on)?,
+    };
+    let found = report.found.as_ref().map(|found| {
+        let (what, cycle) = match &found.what {
+            Wrong::Broken(what) => (what.clone(), &[][..]),
+            Wrong::Livelock(cycle) => {
+                ("L4: from here on nothing settles: it goes round and round".to_owned(), &cycle[..])
+            }
+            Wrong::DeadEnd => {
+                let why = beginning.after(&found.path).map(|end| end.unsettled()).unwrap_or_default();
+                (format!("L1: nothing more happens, and it is not settled: {why}"), &[][..])
+            }
+        };
+        let steps = choices_of(&beginning, &[&found.path[..], cycle].concat());
+        (what.clone(), scope.story(&beginning, &steps, &what))
+    });
+    Ok(Outcome { report, found, checkpoint })
+}
+
+#[cfg(test)]
+mod tests;

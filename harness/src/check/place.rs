@@ -1,0 +1,331 @@
+//! A place in a scope: the world, who judges it, and how much of the story and of what may go wrong is left.
+
+use super::scope::Scope;
+use crate::act::{Acted, act};
+use crate::brain::production;
+use crate::log::InMemory;
+use crate::record::Record;
+use crate::run::node_config_of;
+use crate::scenario::{Budget, Crash, PodRef, Verb};
+use crate::stage::Simulation;
+use crate::world::{Choice, Earliest, Enabled, Ending, Fault, OpKind, World};
+use nodefold_core::command::TraceEntry;
+use nodefold_core::event::ErrorClass;
+use nodefold_core::time::{Nanos, Time};
+use nodefold_model::{Oracles, explore};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+/// Beyond any delay that a node knows.
+const EVER: Nanos = Nanos::secs(1_000_000);
+
+/// One thing that may happen.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Step {
+    /// The world does something.
+    World(Choice),
+    /// The story's next step.
+    Story,
+    /// The agent dies.
+    AgentDies,
+    /// The host dies.
+    HostDies,
+    /// An operation will fail.
+    Fails(Fault),
+    /// A process ends by itself.
+    Exits {
+        /// In which pod.
+        pod: PodRef,
+        /// In which container.
+        container: String,
+    },
+}
+
+/// See the file's head.
+pub struct Place {
+    /// Always there, but while a step of the story has it.
+    world: Option<World>,
+    oracles: Oracles,
+    story: Arc<[Verb]>,
+    told: usize,
+    left: Budget,
+}
+
+impl Clone for Place {
+    fn clone(&self) -> Place {
+        // A world whose log is in memory can always be had twice.
+        let world = self.world.as_ref().and_then(|world| world.fork().ok());
+        assert!(world.is_some(), "a place has a world that can be forked");
+        Place {
+            world,
+            oracles: self.oracles.clone(),
+            story: self.story.clone(),
+            told: self.told,
+            left: self.left,
+        }
+    }
+}
+
+impl Place {
+    /// The scope's beginning: its setup has been played and has settled.
+    pub fn begin(scope: &Scope) -> Result<Place, String> {
+        let config = node_config_of(&scope.node);
+        let mut world =
+            World::new(&config, production(config.clone()), &scope.node, Box::<InMemory>::default());
+        world.set_instant(true);
+        world.server_mut().refuse_names_in_flight(!scope.trusting);
+        let mut place = Place {
+            world: Some(world),
+            oracles: Oracles::new(&config),
+            story: scope.steps.clone().into(),
+            told: 0,
+            left: scope.budget,
+        };
+        place.settle()?;
+        for verb in &scope.setup {
+            place.tell(verb)?;
+            place.settle()?;
+        }
+        Ok(place)
+    }
+
+    fn settle(&mut self) -> Result<(), String> {
+        let mut steps = 0;
+        while let Some(world) =
+            self.world.as_mut().filter(|world| !world.unsettled(Nanos::secs(60)).is_empty())
+        {
+            world.run_one(Time(u64::MAX), &mut Earliest).map_err(|error| error.to_string())?;
+            self.judge()?;
+            steps += 1;
+            if steps > 100_000 {
+                return Err("the scope's setup never settles".to_owned());
+            }
+        }
+        Ok(())
+    }
+
+    fn world(&self) -> &World {
+        match &self.world {
+            Some(world) => world,
+            None => unreachable!("a place has a world between steps"),
+        }
+    }
+
+    /// Does a step of the story.
+    fn tell(&mut self, verb: &Verb) -> Result<(), String> {
+        let Some(world) = self.world.take() else { return Ok(()) };
+        let mut stage = Simulation { world, chooser: Box::new(Earliest) };
+        let acted = act(&mut stage, verb, verb.name());
+        self.world = Some(stage.world);
+        match acted {
+            Ok(Acted::Impossible(why)) => Err(why),
+            Ok(Acted::Done | Acted::Answered(_) | Acted::Missed) => self.judge(),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    /// The oracles hear what happened.
+    fn judge(&mut self) -> Result<(), String> {
+        let records = self.world.as_mut().map(World::take_records).unwrap_or_default();
+        let mut broken = None;
+        for record in records {
+            match record {
+                Record::Fact { event, .. } => self.oracles.observe(&TraceEntry::Fact(event)),
+                Record::Command { at, command } => self.oracles.observe(&TraceEntry::Command { at, command }),
+                Record::InvariantBroken { violation, .. } => {
+                    broken.get_or_insert(violation);
+                }
+                Record::ScenarioBegan { .. }
+                | Record::StepBegan { .. }
+                | Record::StepEnded { .. }
+                | Record::PodNamed { .. }
+                | Record::Requested { .. }
+                | Record::Transition { .. }
+                | Record::ProcessEnded { .. }
+                | Record::Crashed { .. }
+                | Record::Held { .. }
+                | Record::Marked { .. }
+                | Record::Expectation { .. } => {}
+            }
+        }
+        for violation in self.oracles.take_violations() {
+            broken.get_or_insert(violation.to_string());
+        }
+        broken.map_or(Ok(()), Err)
+    }
+
+    /// Lets one thing happen.
+    pub(super) fn do_it(&mut self, step: &Step) -> Result<(), String> {
+        let verb = match step {
+            Step::World(choice) => {
+                if let Some(world) = &mut self.world {
+                    world.step(choice).map_err(|error| error.to_string())?;
+                }
+                return self.judge();
+            }
+            Step::Story => {
+                let Some(verb) = self.story.get(self.told).cloned() else { return Ok(()) };
+                self.told += 1;
+                verb
+            }
+            Step::AgentDies => {
+                self.left.agent_crashes -= 1;
+                Verb::Crash(Crash::Agent)
+            }
+            Step::HostDies => {
+                self.left.host_crashes -= 1;
+                Verb::Crash(Crash::Host)
+            }
+            Step::Fails(fault) => {
+                self.left.failures -= 1;
+                Verb::Fault(fault.clone())
+            }
+            Step::Exits { pod, container } => {
+                self.left.exits -= 1;
+                Verb::Exit { pod: pod.clone(), container: container.clone(), ending: Ending::Code(1) }
+            }
+        };
+        self.tell(&verb)
+    }
+
+    /// The step as a scenario says it.
+    pub(super) fn verb(&self, step: &Step) -> Option<Verb> {
+        Some(match step {
+            Step::World(choice) => Verb::Choose(self.world().label(choice)),
+            Step::Story => self.story.get(self.told)?.clone(),
+            Step::AgentDies => Verb::Crash(Crash::Agent),
+            Step::HostDies => Verb::Crash(Crash::Host),
+            Step::Fails(fault) => Verb::Fault(fault.clone()),
+            Step::Exits { pod, container } => {
+                Verb::Exit { pod: pod.clone(), container: container.clone(), ending: Ending::Code(1) }
+            }
+        })
+    }
+
+    /// Where a path leads.
+    pub(super) fn after(&self, path: &[u16]) -> Option<Place> {
+        let mut place = self.clone();
+        for step in explore::choices_of(self, path) {
+            place.do_it(&step).ok()?;
+        }
+        Some(place)
+    }
+
+    /// What keeps it from being settled.
+    pub fn unsettled(&self) -> String {
+        let mut waits = self.world().unsettled(EVER);
+        waits.extend(self.leftovers());
+        waits.join(", ")
+    }
+
+    /// What should be gone, or should be there, and isn't (L1, L2, L3).
+    fn leftovers(&self) -> Vec<String> {
+        let mut left = self.world().leftovers();
+        left.extend(self.world().unfinished());
+        left
+    }
+
+    fn faults(&self, enabled: &[Enabled], out: &mut Vec<Step>) {
+        let world = self.world();
+        if self.left.agent_crashes > 0 && world.is_agent_alive() {
+            out.push(Step::AgentDies);
+        }
+        if self.left.host_crashes > 0 {
+            out.push(Step::HostDies);
+        }
+        if self.left.failures > 0 {
+            for enabled in enabled {
+                let Choice::Effect(key) = &enabled.choice else { continue };
+                if matches!(key.kind, OpKind::Status | OpKind::Release | OpKind::ObserveMounts)
+                    || world.is_doomed(key)
+                {
+                    continue;
+                }
+                let operation = world.label_of_operation(key);
+                for (class, done) in [
+                    (ErrorClass::Final, false),
+                    (ErrorClass::Uncertain, true),
+                    (ErrorClass::Uncertain, false),
+                ] {
+                    out.push(Step::Fails(Fault::Fail { operation: operation.clone(), class, done }));
+                }
+            }
+        }
+        if self.left.exits > 0 {
+            let running = world.running_processes();
+            out.extend(running.into_iter().map(|(pod, container)| Step::Exits { pod, container }));
+        }
+    }
+}
+
+impl explore::World for Place {
+    type Choice = Step;
+
+    fn choices(&self, out: &mut Vec<Step>) {
+        out.clear();
+        let mut enabled = Vec::new();
+        self.world().enabled(&mut enabled);
+        let busy = enabled.iter().any(|e| e.due <= self.world().now());
+        for enabled in &enabled {
+            // Unless operations may be slow, time passes only when nothing else can happen.
+            let waits = enabled.due > self.world().now();
+            if !waits || self.left.slow || !busy {
+                out.push(Step::World(enabled.choice.clone()));
+            }
+        }
+        if self.told < self.story.len() {
+            out.push(Step::Story);
+        }
+        self.faults(&enabled, out);
+    }
+
+    fn take(&mut self, step: &Step) -> Result<(), String> {
+        // The core's own assertions are oracles too.
+        catch_unwind(AssertUnwindSafe(|| self.do_it(step))).unwrap_or_else(|panic| {
+            let said = panic.downcast_ref::<String>().cloned();
+            let said = said.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+            Err(format!("panic: {}", said.unwrap_or_default()))
+        })
+    }
+
+    fn key(&self) -> u128 {
+        let mut bytes = Vec::with_capacity(4096);
+        self.world().canonical(&mut bytes);
+        self.oracles.memory(&mut bytes);
+        bytes.extend([self.told as u8, self.left.agent_crashes, self.left.host_crashes]);
+        bytes.extend([self.left.failures, self.left.exits]);
+        nodefold_core::codec::hash_bytes(&bytes).0
+    }
+
+    fn is_fault(&self, step: &Step) -> bool {
+        match step {
+            Step::World(_) | Step::Story => false,
+            Step::AgentDies | Step::HostDies | Step::Fails(_) | Step::Exits { .. } => true,
+        }
+    }
+
+    fn is_settled(&self) -> bool {
+        self.told == self.story.len()
+            && self.world().unsettled(EVER).is_empty()
+            && self.leftovers().is_empty()
+    }
+
+    /// A status write is seen by nobody but the API's rules for further requests. Once the story is told and nothing can
+    /// crash any more, when it comes makes no difference.
+    fn first(&self, steps: &[Step]) -> Option<usize> {
+        let quiet =
+            self.told == self.story.len() && self.left.agent_crashes == 0 && self.left.host_crashes == 0;
+        if !quiet {
+            return None;
+        }
+        steps.iter().position(|step| match step {
+            Step::World(Choice::Effect(key) | Choice::Answer(key)) => key.kind == OpKind::Status,
+            Step::World(_)
+            | Step::Story
+            | Step::AgentDies
+            | Step::HostDies
+            | Step::Fails(_)
+            | Step::Exits { .. } => false,
+        })
+    }
+}

@@ -1,0 +1,99 @@
+//! The named scopes, as far as a debug build goes in seconds; the rest are release figures in the README.
+#![allow(clippy::unwrap_used)]
+
+use super::*;
+use crate::record::Nobody;
+use crate::{RunOptions, Scenario, Verdict, run};
+use nodefold_model::explore::World as _;
+
+const PLAIN: Checked = Checked { jobs: 1, reduce: false, depth_first: false };
+
+fn whole(scope: &Scope, how: Checked) -> Outcome {
+    check(scope, how, None, &mut |_| true).unwrap()
+}
+
+#[test]
+fn every_named_scope_can_be_read_and_begun() {
+    for (name, _) in NAMED {
+        let scope = named(name).unwrap().unwrap();
+        assert_eq!(scope.name, name);
+        let beginning = Place::begin(&scope).unwrap();
+        let mut steps = Vec::new();
+        beginning.choices(&mut steps);
+        assert!(steps.contains(&Step::Story), "{name}: its story may begin at once");
+        assert!(!beginning.is_settled(), "{name}: its story is not told yet");
+    }
+}
+
+/// Different states, steps, depth, settled states.
+#[test]
+fn small_scopes_hold_whole_and_their_counts_are_pinned_for_any_number_of_threads() {
+    let pinned = [
+        ("add-container", 68, 113, 14, 1),
+        ("swap-volume", 342, 754, 21, 2),
+        ("shared-volume", 319, 629, 17, 2),
+    ];
+    let mut counts = Vec::new();
+    for (name, ..) in pinned {
+        let scope = named(name).unwrap().unwrap();
+        let outcome = whole(&scope, PLAIN);
+        assert!(outcome.report.complete && outcome.found.is_none(), "{name}: {:?}", outcome.found);
+        let progress = outcome.report.progress;
+        counts.push((name, progress.states, progress.generated, progress.depth, outcome.report.settled));
+        let two = whole(&scope, Checked { jobs: 2, ..PLAIN });
+        assert_eq!(two.report, outcome.report, "{name}");
+        let deep = whole(&scope, Checked { depth_first: true, ..PLAIN }).report;
+        assert_eq!((deep.progress.states, deep.settled), (progress.states, outcome.report.settled), "{name}");
+        let reduced = whole(&scope, Checked { reduce: true, ..PLAIN });
+        // That an end was shown as such before the next life is of no matter to a property, but it is of a state: the reduced
+        // search need not come to each settled state.
+        assert!(
+            reduced.report.complete && reduced.found.is_none(),
+            "{name}: the reduced search has the same verdict"
+        );
+        assert!((1..=outcome.report.settled).contains(&reduced.report.settled), "{name}");
+        assert!(reduced.report.progress.states < progress.states, "{name}: it does reduce");
+    }
+    assert_eq!(counts, pinned);
+}
+
+/// The world may break what no node can help: a volume's mount that hangs for ever settles nowhere.
+#[test]
+fn what_is_wrong_is_told_as_a_scenario_that_replays() {
+    let text = "
+name: held
+steps:
+- create: {apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {containers: [{name: app, image: a}]}}
+- mark: check
+- hold: {operation: mount, pod: web, volume: v}
+- dynamic: {pod: web, patch: {spec: {volumes: [{name: v, emptyDir: {}}], containers: [{name: tool, image: a, volumeMounts: [{name: v, mountPath: /v}]}]}}}
+- delete: {pod: web}
+";
+    let scope = Scope::parse(text, "held.yaml").unwrap();
+    let outcome = whole(&scope, PLAIN);
+    let (what, story) = outcome.found.unwrap();
+    assert!(
+        what.starts_with("L1: nothing more happens") && what.contains("deleted pod default/web"),
+        "{what}"
+    );
+    let scenario = Scenario::parse(&story, "story.yaml").unwrap();
+    assert!(scenario.instant);
+    let replayed = run(&scenario, RunOptions::default(), &mut Nobody);
+    assert_eq!(replayed.verdict, Verdict::Passed, "each of its steps can be done: {story}");
+    let steps = u64::try_from(outcome.report.found.unwrap().path.len()).unwrap();
+    assert!(replayed.counts.steps > steps, "all of them, and the setup");
+}
+
+#[test]
+fn a_stopped_check_goes_on_from_its_checkpoint() {
+    let scope = named("swap-volume").unwrap().unwrap();
+    let straight = whole(&scope, PLAIN).report;
+    let mut left = 12;
+    let stopped = check(&scope, PLAIN, None, &mut |_| {
+        left -= 1;
+        left > 0
+    });
+    let bytes = stopped.unwrap().checkpoint.unwrap().to_bytes();
+    let from = Checkpoint::from_bytes(&bytes).unwrap();
+    assert_eq!(check(&scope, PLAIN, Some(from), &mut |_| true).unwrap().report, straight);
+}

@@ -1,0 +1,66 @@
+//! Depth first: only keys and the current path are remembered. The same states and steps as breadth first, in less
+//! memory; a counterexample is the path to it, not the shortest.
+
+use super::visited::Visited;
+use super::{Found, Options, Progress, Report, World, Wrong, selected};
+
+/// A state on the current path.
+struct Frame<W: World> {
+    world: W,
+    choices: Vec<W::Choice>,
+    next: usize,
+    end: usize,
+    /// By which choice it was reached.
+    nth: u16,
+}
+
+/// Explores everything, or until `go_on` says no.
+pub fn depth_first<W: World>(
+    beginning: &W,
+    options: Options,
+    go_on: &mut dyn FnMut(&Progress) -> bool,
+) -> Report {
+    let mut visited = Visited::new();
+    visited.insert(beginning.key());
+    let mut progress = Progress { states: 1, ..Progress::default() };
+    let mut settled = u64::from(beginning.is_settled());
+    let mut path = vec![frame(beginning.clone(), 0, options)];
+    let mut found = None;
+    while let Some(top) = path.last_mut() {
+        if top.next == top.end {
+            path.pop();
+            continue;
+        }
+        let nth = top.next;
+        top.next += 1;
+        let mut world = top.world.clone();
+        if let Err(what) = world.take(&top.choices[nth]) {
+            let steps = path.iter().skip(1).map(|f| f.nth).chain([nth as u16]).collect();
+            found = Some(Found { what: Wrong::Broken(what), path: steps });
+            break;
+        }
+        progress.generated += 1;
+        if !visited.insert(world.key()).1 {
+            continue;
+        }
+        settled += u64::from(world.is_settled());
+        path.push(frame(world, nth as u16, options));
+        progress.states = visited.len() as u64;
+        progress.depth = progress.depth.max(path.len() as u32 - 1);
+        progress.queue = path.len() as u64;
+        progress.bytes = visited.bytes();
+        if progress.states % 8192 == 0 && !go_on(&progress) {
+            return Report { progress, settled, complete: false, found };
+        }
+    }
+    progress.queue = 0;
+    progress.bytes = visited.bytes();
+    Report { progress, settled, complete: found.is_none(), found }
+}
+
+fn frame<W: World>(world: W, nth: u16, options: Options) -> Frame<W> {
+    let mut choices = Vec::new();
+    world.choices(&mut choices);
+    let range = selected(&world, &choices, options.reduce);
+    Frame { world, choices, next: range.start, end: range.end, nth }
+}
