@@ -39,6 +39,8 @@ pub struct Node {
     latest: Vec<PodUid>,
     /// The memory of the list of touched pods. Empty between events.
     touched: Touched,
+    /// The time of the event being folded. A timer that fires late fires at its own time, but its commands are given now.
+    heard: Time,
 }
 
 /// All that the fold remembers. Everything in it is in the digest and in snapshots.
@@ -181,7 +183,7 @@ impl Node {
             anomalies: Anomalies::default(),
         };
         let (latest, touched) = (Vec::new(), Touched::default());
-        Node { state, cache: DigestCache::default(), latest, touched }
+        Node { state, cache: DigestCache::default(), latest, touched, heard: Time(0) }
     }
 
     /// Folds one fact in: the only way state changes. First every timer due at or before `event.at` fires, in a total
@@ -205,6 +207,7 @@ impl Node {
         };
         let now = at.max(self.state.now);
         let is_start = matches!(event.fact, Fact::AgentStarted { .. });
+        self.heard = now;
         if !is_start {
             self.fire_timers(now, out);
         }
@@ -286,6 +289,7 @@ impl Node {
             let mut context = Context {
                 config: &state.config,
                 now: state.now,
+                heard: self.heard,
                 event: state.events,
                 epoch: state.epoch,
                 runtime_seen,
@@ -366,7 +370,7 @@ impl Node {
     /// A node with this state: its caches are computed anew.
     #[cfg(feature = "rkyv")]
     pub(crate) fn from_state(state: State) -> Node {
-        let (cache, touched) = (DigestCache::of(&state), Touched::default());
-        Node { state, cache, latest: Vec::new(), touched }
+        let (cache, touched, heard) = (DigestCache::of(&state), Touched::default(), state.now);
+        Node { state, cache, latest: Vec::new(), touched, heard }
     }
 }
