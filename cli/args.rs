@@ -23,6 +23,18 @@ pub enum Command {
     Run(Run),
     /// Explore a scope exhaustively: everything that may happen, in every order, judged on every state
     Check(Check),
+    /// Be a node: run the pods whose manifests are in a directory, with real mounts and processes (needs root)
+    Agent(Agent),
+    /// The pods of a node, as they are published
+    Ps(Ps),
+    /// What a container wrote
+    Logs(Logs),
+    /// Run a program in a running container
+    Exec(Exec),
+    /// Take a node off this host: its processes, mounts, control groups and directories; the journal stays
+    Cleanup(Cleanup),
+    /// What this host lets a node do
+    Doctor(Doctor),
     /// Fold a journal again: its timeline, or the state of a pod at any moment
     Replay(Replay),
     /// Show a journal's records
@@ -31,6 +43,8 @@ pub enum Command {
     Snapshot(Snapshot),
     /// Hand over what any node left behind, get what happened and which invariant was broken
     Judge(Judge),
+    /// Fold what any node left behind into a journal, so that replay, log and the views work on it
+    Import(Import),
     /// Fold a journal from the start and compare everything that it recorded: digests, commands, snapshots, chain
     Verify(Journal),
     /// Explain what would become of a request on pods/dynamic, stage by stage, without a server
@@ -144,6 +158,101 @@ pub struct Check {
     pub json: bool,
 }
 
+/// Where a node keeps everything, unless told otherwise.
+const DATA: &str = "/var/lib/nodefold";
+
+/// `nodefold agent`
+#[derive(Debug, Args)]
+pub struct Agent {
+    /// What executes commands
+    #[arg(long, value_enum, default_value_t = AgentBackend::Linux, value_name = "BACKEND")]
+    pub backend: AgentBackend,
+    /// The node's directory: journal, volumes, logs
+    #[arg(long, value_name = "DIR", default_value = DATA)]
+    pub data: PathBuf,
+    /// Manifests of pods, secrets and configMaps; watched
+    #[arg(long, value_name = "DIR")]
+    pub pods: PathBuf,
+    /// The node's name
+    #[arg(long, value_name = "NAME", default_value = "node")]
+    pub node_name: String,
+    /// An image that is a directory of this host
+    #[arg(long = "image", value_name = "NAME=PATH", value_parser = image)]
+    pub images: Vec<(String, PathBuf)>,
+    /// Tell every fact and command
+    #[arg(short, long)]
+    pub verbose: bool,
+}
+
+/// What executes an agent's commands.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
+pub enum AgentBackend {
+    /// This host
+    Linux,
+}
+
+/// `nodefold ps`
+#[derive(Debug, Args)]
+pub struct Ps {
+    /// The node's directory
+    #[arg(long, value_name = "DIR", default_value = DATA)]
+    pub data: PathBuf,
+    /// One JSON object a line
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `nodefold logs`
+#[derive(Debug, Args)]
+pub struct Logs {
+    /// The pod
+    #[arg(value_name = "NS/NAME")]
+    pub pod: String,
+    /// The container, if the pod has several
+    pub container: Option<String>,
+    /// The node's directory
+    #[arg(long, value_name = "DIR", default_value = DATA)]
+    pub data: PathBuf,
+    /// As they are on disk: with time, stream and mark
+    #[arg(long)]
+    pub raw: bool,
+}
+
+/// `nodefold exec`
+#[derive(Debug, Args)]
+pub struct Exec {
+    /// The pod
+    #[arg(value_name = "NS/NAME")]
+    pub pod: String,
+    /// The container
+    pub container: String,
+    /// The program and its arguments
+    #[arg(last = true, required = true)]
+    pub command: Vec<String>,
+    /// The node's directory
+    #[arg(long, value_name = "DIR", default_value = DATA)]
+    pub data: PathBuf,
+}
+
+/// `nodefold cleanup`
+#[derive(Debug, Args)]
+pub struct Cleanup {
+    /// The node's directory
+    #[arg(long, value_name = "DIR", default_value = DATA)]
+    pub data: PathBuf,
+    /// Its unpacked images, too
+    #[arg(long)]
+    pub images: bool,
+}
+
+/// `nodefold doctor`
+#[derive(Debug, Args)]
+pub struct Doctor {
+    /// JSON instead of lines
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// What a scenario is played on.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
 pub enum BackendKind {
@@ -178,6 +287,9 @@ pub struct Judge {
     /// The year of stamps that have none
     #[arg(long, value_name = "YEAR")]
     pub year: Option<i32>,
+    /// Let nodefold's core follow the facts, and say where it would have done otherwise
+    #[arg(long)]
+    pub shadow: bool,
     /// Show the timeline of this pod (NS/NAME or its UID)
     #[arg(long, value_name = "POD", conflicts_with = "json")]
     pub pod: Option<String>,
@@ -187,6 +299,23 @@ pub struct Judge {
     /// Only the verdict, no timeline
     #[arg(short, long, conflicts_with = "json")]
     pub quiet: bool,
+}
+
+/// `nodefold import`
+#[derive(Debug, Args)]
+pub struct Import {
+    /// What the node left behind (`-`: standard input)
+    #[arg(required = true, value_name = "FILES")]
+    pub files: Vec<PathBuf>,
+    /// Write the journal into this directory, which must not hold one
+    #[arg(short, long, value_name = "DIR")]
+    pub out: PathBuf,
+    /// The year of stamps that have none
+    #[arg(long, value_name = "YEAR")]
+    pub year: Option<i32>,
+    /// JSON instead of lines
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `nodefold replay`

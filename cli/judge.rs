@@ -6,7 +6,8 @@ use crate::judge_view;
 use crate::out::Out;
 use anyhow::Result;
 use indicatif::{ProgressBar, ProgressStyle};
-use nodefold_replay::{Moment, Options, Progress, Trace, read_files};
+use nodefold_replay::{Followed, Moment, Options, Progress, Side, Trace, follow, read_files, rfc3339};
+use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -20,12 +21,38 @@ pub fn judge(args: &args::Judge, out: &mut Out) -> Result<Ending> {
         return Err(Unusable::new(what, remedy).into());
     }
     let report = nodefold_replay::judge(&trace);
+    let shadow = args.shadow.then(|| follow(&trace));
     if args.json {
-        out.line(report.to_json(&trace));
+        let mut object = report.to_json(&trace);
+        if let Some(shadow) = &shadow {
+            object["shadow"] = shadow_json(&trace, shadow);
+        }
+        out.line(object);
     } else {
+        if let Some(shadow) = &shadow {
+            judge_view::shadow(&trace, shadow, out);
+        }
         judge_view::show(&trace, &report, args, out)?;
     }
     Ok(if report.is_clean() { Ending::Good } else { Ending::Broken })
+}
+
+/// Where the core parted from the node.
+fn shadow_json(trace: &Trace, shadow: &Followed) -> Value {
+    let partings: Vec<Value> = shadow
+        .partings
+        .iter()
+        .map(|p| {
+            let entry = p.entry.and_then(|i| trace.entries.get(i));
+            let place = entry.map(|e| json!({"file": trace.files[e.file as usize].name, "line": e.line}));
+            let side = match p.side {
+                Side::Node => "node",
+                Side::Core => "core",
+            };
+            json!({"at": rfc3339(p.at), "by": side, "pod": trace.pod_name(p.pod), "what": p.what, "evidence": place})
+        })
+        .collect();
+    json!({"facts": shadow.events.len(), "pods_without_spec": shadow.without_spec, "partings": partings})
 }
 
 fn names(files: &[PathBuf]) -> String {

@@ -5,7 +5,9 @@ use crate::ending::Unusable;
 use crate::out::Out;
 use crate::paint::{Tone, paint};
 use anyhow::Result;
-use nodefold_replay::{Confidence, Entry, Finding, PodIx, Report, Trace, Verb, Witness};
+use nodefold_replay::{
+    Confidence, Entry, Finding, Followed, PodIx, Report, Side, Trace, Verb, Witness, rfc3339,
+};
 use std::collections::BTreeMap;
 
 /// Timelines longer than this are shown only for pods with findings, unless all is asked for.
@@ -41,6 +43,35 @@ pub fn show(trace: &Trace, report: &Report, args: &args::Judge, out: &mut Out) -
     Ok(())
 }
 
+/// Shows where the core, fed the facts, would have done otherwise.
+pub fn shadow(trace: &Trace, shadow: &Followed, out: &mut Out) {
+    for parting in &shadow.partings {
+        let entry = parting.entry.and_then(|i| trace.entries.get(i));
+        let shown = entry.map(|e| format!(" {}", place(trace, e))).unwrap_or_default();
+        let (tone, text) = match parting.side {
+            Side::Node => (Tone::Warning, "the node did it, nodefold would not have"),
+            Side::Core => (Tone::Step, "nodefold would have, the node did not"),
+        };
+        out.line(format!(
+            "{} {} {}: {text}{}",
+            paint(Tone::Quiet.style(), rfc3339(parting.at)),
+            trace.pod_name(parting.pod),
+            paint(tone.style(), &parting.what),
+            paint(Tone::Quiet.style(), shown)
+        ));
+    }
+    let made_up = match shadow.without_spec {
+        0 => String::new(),
+        n => format!("; of {n} pods the evidence has no spec: theirs is made up from what happened to them"),
+    };
+    let n = shadow.partings.len();
+    out.line(paint(
+        Tone::Quiet.style(),
+        format!("shadow: {} facts followed, {n} partings{made_up}", shadow.events.len()),
+    ));
+    out.line("");
+}
+
 /// A file's name without its directories, and the line.
 fn place(trace: &Trace, entry: &Entry) -> String {
     let name = &trace.files[entry.file as usize].name;
@@ -48,7 +79,7 @@ fn place(trace: &Trace, entry: &Entry) -> String {
 }
 
 fn show_finding(trace: &Trace, finding: &Finding, out: &mut Out) {
-    let invariant = finding.kind.invariant().map(|i| format!(" {i}")).unwrap_or_default();
+    let invariant = finding.invariant.map(|i| format!(" {i}")).unwrap_or_default();
     let pod = finding.pod.map(|p| format!(" {}", trace.pod_name(p))).unwrap_or_default();
     let times = if finding.count > 1 { format!(", {} times", finding.count) } else { String::new() };
     let resolved = if finding.resolved { ", resolved later" } else { "" };

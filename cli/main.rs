@@ -1,5 +1,6 @@
-//! `nodefold`: plays scenarios on a simulated node, and folds what a node's journal recorded again, to show what
-//! happened, why, and in which state everything was at any moment. Explains what an API server would say of a request.
+//! `nodefold`: plays scenarios on a simulated node or a real one, is a node's agent, and folds what a node's journal recorded
+//! again, to show what happened, why, and in which state everything was at any moment. Explains what an API server would say
+//! of a request.
 //!
 //! ```text
 //! nodefold run examples/workspace-swap.yaml --journal /tmp/swap
@@ -15,6 +16,7 @@ mod check;
 mod commands;
 mod ending;
 mod facts;
+mod import;
 mod journal;
 mod json;
 mod judge;
@@ -58,11 +60,18 @@ fn main() -> ExitCode {
     let done = match &cli.command {
         args::Command::Run(args) => run::run(args, &mut out),
         args::Command::Check(args) => check::check(args, &mut out),
+        args::Command::Agent(args) => linux::agent::agent(args, &mut out),
+        args::Command::Ps(args) => linux::look::ps(args, &mut out),
+        args::Command::Logs(args) => linux::look::logs(args, &mut out),
+        args::Command::Exec(args) => linux::look::exec(args, &mut out),
+        args::Command::Cleanup(args) => linux::look::cleanup(args, &mut out),
+        args::Command::Doctor(args) => linux::look::doctor(args, &mut out),
         args::Command::Replay(args) => replay::replay(args, &mut out),
         args::Command::Log(args) => log::log(args, &mut out),
         args::Command::Snapshot(args) => snapshot::snapshot(args, &mut out),
         args::Command::Admit(args) => admit::admit(args, &mut out),
         args::Command::Judge(args) => judge::judge(args, &mut out),
+        args::Command::Import(args) => import::import(args, &mut out),
         args::Command::Verify(args) => verify::verify(&args.journal, args.json, &mut out),
         args::Command::Sim(args) => sim::sim(args, &mut out),
         args::Command::Shrink(args) => shrink::shrink(args, &mut out),

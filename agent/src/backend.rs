@@ -3,14 +3,16 @@
 use crate::clock;
 use crate::fault::Fault;
 use crate::objects::Objects;
+use crate::probes::Probes;
 use crate::runtime::{self, NewContainer, Parts, Runtime};
 use crate::volumes::{Volumes, Wanted};
 use crate::workers::Workers;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, unbounded};
 use nodefold_core::backend::Backend;
 use nodefold_core::command::{Action, Command};
-use nodefold_core::event::{Fact, OpError};
+use nodefold_core::event::{Fact, Hook, OpError};
 use nodefold_core::ids::{ContainerId, OpId, PodUid};
+use nodefold_core::spec::Container;
 use nodefold_core::time::Nanos;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,6 +26,7 @@ pub struct Linux {
     facts: Receiver<Fact>,
     sender: Sender<Fact>,
     open: BTreeMap<OpId, Open>,
+    probes: Probes,
 }
 
 /// What ends an operation, if not a fact that names it.
@@ -48,7 +51,15 @@ impl Linux {
         )?);
         volumes.recover()?;
         let runtime = Runtime::open(parts, volumes.clone(), sender.clone())?;
-        Ok(Linux { runtime, volumes, workers: Workers::default(), facts, sender, open: BTreeMap::new() })
+        Ok(Linux {
+            runtime,
+            volumes,
+            workers: Workers::default(),
+            facts,
+            sender,
+            open: BTreeMap::new(),
+            probes: Probes::default(),
+        })
     }
 
     /// The runtime, for what is asked outside of commands.
@@ -92,21 +103,16 @@ impl Linux {
         });
     }
 
-    /// Which operations a fact ends.
+    /// Which operations a fact ends: the one that it names, or those that end by what happened.
     fn close(&mut self, fact: &Fact) {
-        match fact {
-            Fact::ContainerExited { pod, container, .. } => {
-                self.open.retain(|_, open| !matches!(open, Open::Exit(p, c) if p == pod && c == container));
-            }
-            Fact::SandboxStopped { pod, attempt } => {
-                self.open
-                    .retain(|_, open| !matches!(open, Open::SandboxEnd(p, a) if p == pod && a == attempt));
-            }
-            other => {
-                if let Some(op) = op_of(other) {
-                    self.open.remove(&op);
-                }
-            }
+        if let Some(op) = op_of(fact) {
+            self.open.remove(&op);
+        }
+        if let Fact::ContainerExited { pod, container, .. } = fact {
+            self.open.retain(|_, open| !matches!(open, Open::Exit(p, c) if p == pod && c == container));
+        }
+        if let Fact::SandboxStopped { pod, attempt } = fact {
+            self.open.retain(|_, open| !matches!(open, Open::SandboxEnd(p, a) if p == pod && a == attempt));
         }
     }
 }
@@ -234,13 +240,15 @@ impl Backend for Linux {
                 linker.runtime.resize_pod(pod, &resources)?;
                 Ok(Some(Fact::PodResized { op, pod }))
             }),
-            Action::RunHook { .. } => {
-                self.work(command, |_| Err(Fault::refused("this node can't run lifecycle hooks")));
+            Action::RunHook { container, hook, timeout, spec } => self.work(command, move |linker| {
+                let error = run_hook(&linker.runtime, pod, &container, hook, timeout, &spec).err();
+                Ok(Some(Fact::HookDone { op, pod, container, hook, error: error.map(Into::into) }))
+            }),
+            Action::StartProbe { container, probe, spec } => {
+                let key = (pod, container, probe);
+                self.probes.start(key, &spec, &self.runtime, self.sender.clone());
             }
-            Action::StartProbe { container, probe, .. } => {
-                let message = "this node can't probe".into();
-                self.sender.send(Fact::ProbeResult { pod, container, probe, passed: false, message }).ok();
-            }
+            Action::StopProbe { container, probe } => self.probes.stop(&(pod, container, probe)),
             Action::ObserveMounts => self.work(command, move |linker| {
                 let mounts = linker.volumes.observe()?;
                 Ok(Some(Fact::MountsObserved { op, mounts }))
@@ -254,7 +262,7 @@ impl Backend for Linux {
                     Err(Fault::refused("the Linux backend writes nothing to an API: its driver does"))
                 });
             }
-            Action::StopProbe { .. } | Action::RecordEvent(_) | Action::ReleasePod => {}
+            Action::RecordEvent(_) | Action::ReleasePod => {}
         }
     }
 
@@ -270,6 +278,36 @@ impl Backend for Linux {
 
     fn in_flight(&self) -> usize {
         self.open.len()
+    }
+}
+
+/// Runs a hook. What it says when it fails is told.
+fn run_hook(
+    runtime: &Runtime,
+    pod: PodUid,
+    container: &ContainerId,
+    hook: Hook,
+    timeout: Option<Nanos>,
+    spec: &Container,
+) -> Result<(), String> {
+    let manifest = nodefold_k8s::blob_to_json(&spec.rest);
+    let (field, name) = match hook {
+        Hook::PostStart => ("postStart", "PostStart"),
+        Hook::PreStop => ("preStop", "PreStop"),
+    };
+    let handler = &manifest["lifecycle"][field];
+    // Kubernetes gives an HTTP hook no limit of its own.
+    let limit = timeout.unwrap_or(Nanos::secs(3600));
+    match runtime::task_of(handler, &manifest, limit)? {
+        Some(task) => {
+            let done = runtime.do_errand(pod, container, task, timeout).map_err(|fault| fault.message)?;
+            if done.well { Ok(()) } else { Err(format!("{name} hook failed: {}", done.said)) }
+        }
+        None => {
+            let seconds = handler["sleep"]["seconds"].as_u64().unwrap_or(0);
+            clock::pause(Nanos(Nanos::secs(seconds).0.min(limit.0)));
+            Ok(())
+        }
     }
 }
 

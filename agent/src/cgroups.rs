@@ -78,6 +78,11 @@ impl Cgroups {
         self.v2.is_some()
     }
 
+    /// Whether containers can be kept from devices.
+    pub fn has_device_rules(&self) -> bool {
+        self.v1.contains_key("devices")
+    }
+
     fn roots(&self) -> Vec<&PathBuf> {
         let mut roots: Vec<&PathBuf> = self.v2.iter().chain(self.v1.values()).collect();
         roots.sort();

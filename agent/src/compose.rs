@@ -7,6 +7,7 @@ use crate::fields::PodFields;
 use crate::images::Image;
 use crate::objects::Objects;
 use crate::pod::plan::ContainerPlan;
+use crate::seccomp::Instruction;
 use nodefold_core::ids::{Name, ObjectKind, ObjectRef};
 use nodefold_core::resources::ResourceName;
 use nodefold_core::spec::Container;
@@ -60,7 +61,7 @@ pub fn compose(
     for group in of_pod["supplementalGroups"].as_array().into_iter().flatten().chain([&of_pod["fsGroup"]]) {
         groups.extend(number(group, "supplementalGroups")?.filter(|group| !groups.contains(group)));
     }
-    refuse_unbuilt(&pod, either("seccompProfile"))?;
+    refuse_unbuilt(&pod)?;
     let privileged = own["privileged"].as_bool().unwrap_or(false);
     let names = |list: &str| -> Vec<&str> {
         own["capabilities"][list].as_array().into_iter().flatten().filter_map(Value::as_str).collect()
@@ -91,16 +92,23 @@ pub fn compose(
         masked: paths(&confine::MASKED),
         read_only: paths(&confine::READ_ONLY),
         oom_score_adj: confine::oom_score_adj(fields.spec.qos, memory_request, node_memory),
-        seccomp: Vec::new(),
+        seccomp: seccomp(either("seccompProfile"), capabilities, privileged)?,
         umask: 0o022,
     })
 }
 
-/// What this node can't do must not be left out silently where a pod asks for it.
-fn refuse_unbuilt(pod: &Value, seccomp: &Value) -> Result<(), Fault> {
-    if let Some(kind @ ("RuntimeDefault" | "Localhost")) = seccomp["type"].as_str() {
-        return Err(config_error(format!("this node can't install a seccomp profile of type {kind}")));
+/// The programs of a seccomp profile. Without one, and for a privileged container, there is no filter: as Kubernetes has it.
+fn seccomp(profile: &Value, capabilities: u64, privileged: bool) -> Result<Vec<Vec<Instruction>>, Fault> {
+    match profile["type"].as_str() {
+        _ if privileged => Ok(Vec::new()),
+        None | Some("Unconfined") => Ok(Vec::new()),
+        Some("RuntimeDefault") => crate::seccomp::runtime_default(capabilities).map_err(config_error),
+        Some(kind) => Err(config_error(format!("this node can't install a seccomp profile of type {kind}"))),
     }
+}
+
+/// What this node can't do must not be left out silently where a pod asks for it.
+fn refuse_unbuilt(pod: &Value) -> Result<(), Fault> {
     if pod["hostUsers"].as_bool() == Some(false) {
         return Err(config_error("this node can't give a pod a user namespace (hostUsers: false)"));
     }
@@ -108,14 +116,11 @@ fn refuse_unbuilt(pod: &Value, seccomp: &Value) -> Result<(), Fault> {
 }
 
 fn number(value: &Value, what: &str) -> Result<Option<u32>, Fault> {
-    match value {
-        Value::Null => Ok(None),
-        given => given
-            .as_u64()
-            .and_then(|number| u32::try_from(number).ok())
-            .map(Some)
-            .ok_or_else(|| config_error(format!("{what}: {given} is no id"))),
+    if value.is_null() {
+        return Ok(None);
     }
+    let number = value.as_u64().and_then(|number| u32::try_from(number).ok());
+    number.map(Some).ok_or_else(|| config_error(format!("{what}: {value} is no id")))
 }
 
 /// The environment in order: the image's, the host name, `envFrom`, `env`; a later one of a name replaces an earlier one.

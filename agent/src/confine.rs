@@ -82,7 +82,7 @@ pub const MASKED: [&str; 10] = [
 pub const READ_ONLY: [&str; 5] = ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"];
 
 /// A capability's bit, by its name with or without `CAP_`.
-fn bit(name: &str) -> Option<u64> {
+pub fn bit(name: &str) -> Option<u64> {
     let name = name.strip_prefix("CAP_").unwrap_or(name);
     NAMES.iter().position(|known| *known == name).map(|number| 1 << number)
 }
@@ -115,7 +115,7 @@ pub fn oom_score_adj(qos: nodefold_core::resources::QosClass, memory_request: u6
         QosClass::Guaranteed => -997,
         QosClass::BestEffort => 1000,
         QosClass::Burstable => {
-            let share = if node_memory == 0 { 0 } else { memory_request.saturating_mul(1000) / node_memory };
+            let share = memory_request.saturating_mul(1000).checked_div(node_memory).unwrap_or(0);
             let score = 1000_i64.saturating_sub(i64::try_from(share).unwrap_or(1000));
             // Never as hard to kill as a Guaranteed one, never as easy as a BestEffort one.
             score.clamp(3, 999) as i32

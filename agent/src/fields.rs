@@ -64,9 +64,10 @@ impl PodFields<'_> {
             "requests" => requests.get(&of),
             _ => return Err(format!("resource {resource:?} is not supported")),
         };
-        let divisor = match &reference["divisor"] {
-            Value::Null => None,
-            given => Some(Quantity::from_json(given).map_err(|error| error.to_string())?),
+        let given = &reference["divisor"];
+        let divisor = match given.is_null() {
+            true => None,
+            false => Some(Quantity::from_json(given).map_err(|error| error.to_string())?),
         };
         // CPU counts in thousandths on both sides, everything else in ones; a divisor of 0 means 1.
         let divisor = match (&of, divisor) {

@@ -107,12 +107,12 @@ pub fn unmount_all(dir: impl AsFd, name: &str) -> Result<(), Fault> {
 
 /// Whether a descriptor is on a tmpfs.
 pub fn is_tmpfs(fd: impl AsFd) -> bool {
-    rustix::fs::fstatfs(fd).is_ok_and(|found| found.f_type as i64 == TMPFS_MAGIC)
+    rustix::fs::fstatfs(fd).is_ok_and(|found| found.f_type == TMPFS_MAGIC)
 }
 
 /// Whether a descriptor is on a hugetlbfs.
 pub fn is_hugetlbfs(fd: impl AsFd) -> bool {
-    rustix::fs::fstatfs(fd).is_ok_and(|found| found.f_type as i64 == HUGETLBFS_MAGIC)
+    rustix::fs::fstatfs(fd).is_ok_and(|found| found.f_type == HUGETLBFS_MAGIC)
 }
 
 /// Opens what lies at an absolute path of the host, links followed, to be cloned.

@@ -150,6 +150,13 @@ fn what_a_crash_between_two_steps_left_is_repaired() {
     assert_eq!(files_under(host.layout.data()), Vec::<String>::new());
     host.set_up(&pod, "v").unwrap();
     assert_eq!(host.volumes.observe().unwrap().len(), 1);
+    host.tear_down(&pod, "v").unwrap();
+    // Before its first record, and before its first directory for records.
+    for made in ["nodefold/volumes", "volumes/kubernetes.io~configmap"] {
+        fs::create_dir_all(host.pod_dir(&pod).join(made)).unwrap();
+        host.volumes.recover().unwrap();
+        assert_eq!(files_under(host.layout.data()), Vec::<String>::new());
+    }
 }
 
 #[test]
@@ -183,7 +190,7 @@ fn teardown_touches_nothing_outside_whatever_a_container_planted() {
         symlink(outside.join("dir"), dir.join("d/inner")).unwrap();
         host::mkfifo(&dir.join("fifo"));
         drop(std::os::unix::net::UnixListener::bind(dir.join("s")).unwrap());
-        fs::set_permissions(dir.join("d"), fs::Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(dir.join("d"), fs::Permissions::from_mode(0o0)).unwrap();
         host.volumes.observe().unwrap();
         host.tear_down(&pod, name).unwrap();
     }

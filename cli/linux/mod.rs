@@ -1,5 +1,7 @@
-//! Scenarios on this host: the same files, the same expectations, real mounts and processes.
+//! This host: scenarios on it with the same files and expectations, an agent for it, and looks at what it runs.
 
+pub mod agent;
+pub mod look;
 mod stage;
 
 use crate::args;

@@ -48,6 +48,8 @@ impl Node {
             allocator_wake,
             observations,
             mirrors,
+            // Empty between events.
+            objects_changed: _,
             anomalies: _,
         } = &self.state;
         let mut hashed: Vec<(PodUid, Digest)> = Vec::new();

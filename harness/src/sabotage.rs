@@ -39,7 +39,8 @@ pub struct Saboteur {
     pub breaks: Invariant,
     /// How.
     pub wrong: &'static [Wrong],
-    /// A story of this repository (`examples/`, `tests/races/`, `tests/scenarios/`) in which it shows.
+    /// A story of this repository (`examples/`, `tests/races/`, `tests/scenarios/`, or of the saboteurs' own test) in which it
+    /// shows; empty: only the swarm's faults bring it out.
     pub story: &'static str,
 }
 

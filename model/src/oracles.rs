@@ -2,6 +2,7 @@
 //!
 //! An entry is judged against the world before it, then taken in. Nothing here looks at the core.
 
+mod deed;
 mod s01_unmount_in_use;
 mod s02_start_before_ready;
 mod s03_not_as_allocated;

@@ -225,6 +225,30 @@ pub enum Payload {
 }
 
 impl Payload {
+    /// The grace in it, in seconds.
+    pub fn grace(&self) -> Option<i64> {
+        if let Payload::Grace(seconds) = self { Some(*seconds) } else { None }
+    }
+    /// The exit code in it.
+    pub fn exit_code(&self) -> Option<i64> {
+        if let Payload::Exit(code, _) = self { *code } else { None }
+    }
+    /// How many errors hide behind it.
+    pub fn hidden(&self) -> Option<i64> {
+        if let Payload::Count(n, _) = self { Some(*n) } else { None }
+    }
+    /// The names in it.
+    pub fn names(&self) -> &[Name] {
+        if let Payload::Names(names) = self { names } else { &[] }
+    }
+    /// The object in it.
+    pub fn object(&self) -> Option<&ObjectSeen> {
+        if let Payload::Object(object) = self { Some(object) } else { None }
+    }
+    /// The patched or written status in it.
+    pub fn status(&self) -> Option<&StatusSeen> {
+        if let Payload::Status(status) = self { Some(status) } else { None }
+    }
     /// The text in it, if it has one.
     pub fn text(&self) -> Option<&Name> {
         match self {

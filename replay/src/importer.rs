@@ -218,7 +218,7 @@ impl Importer {
             let header = Header { severity: None, stamp: found.received, pid: found.pid, file: b"", len: 0 };
             return self.record(&header, rest, found, number);
         }
-        self.continuation(found, number);
+        self.continuation(found);
     }
 
     fn host(&mut self, host: Option<&[u8]>) -> Option<Name> {
@@ -275,11 +275,9 @@ impl Importer {
         let host = self.last_host.clone().filter(|_| outer.host.is_some());
         if reader.is_some() && !klog::may_continue(body) {
             let record = Record {
-                severity: header.severity,
                 stamp: header.stamp,
                 received: outer.received,
                 pid: header.pid,
-                file: header.file,
                 body,
                 host: host.as_ref(),
                 line,
@@ -289,6 +287,8 @@ impl Importer {
             }
             return;
         }
+        // Only one record is kept open: another process' ends here.
+        self.close();
         self.open = Some(OpenRecord::new(header, body, outer, host, line, reader.is_some()));
     }
 
@@ -301,13 +301,13 @@ impl Importer {
 
     fn close(&mut self) {
         if let Some(open) = self.open.take() {
-            open.read(&mut self.sink);
+            let widths = open_record::Widths { widest: self.widest, at_widest: self.at_widest };
+            open.read(widths, &mut self.sink);
         }
     }
 
     /// A line without any header: it goes on with the open record, or belongs to nothing known.
-    fn continuation(&mut self, found: &Unwrapped<'_>, number: u64) {
-        let _ = number;
+    fn continuation(&mut self, found: &Unwrapped<'_>) {
         if self.in_panic {
             return self.sink.skip(Skipped::StackTrace);
         }
@@ -316,8 +316,7 @@ impl Importer {
         };
         match &mut self.open {
             Some(open) if same(open) && !is_foreign(found.rest) => {
-                let wrapped = self.at_widest >= 2 && self.previous_width == self.widest && self.widest > 60;
-                open.go_on(found.rest, wrapped);
+                open.go_on(found.rest, self.previous_width);
                 self.sink.skip(Skipped::Continuation);
             }
             Some(_) | None => {

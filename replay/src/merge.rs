@@ -255,15 +255,16 @@ fn tie(placed: Vec<Placed>, clocks: &[Clock], trace: &mut Trace) {
 
 /// What a verb is called when its subject turns out to be a sandbox.
 fn of_sandbox(verb: Verb) -> Verb {
-    match verb {
-        Verb::ContainerRunning => Verb::SandboxRunning,
-        Verb::ContainerDead | Verb::ContainerGone => Verb::SandboxDead,
-        Verb::ContainerExited => Verb::SandboxExited,
-        Verb::ContainerCreated => Verb::SandboxCreated,
-        Verb::ContainerStarted => Verb::SandboxStarted,
-        Verb::ContainerRemoved => Verb::SandboxRemoved,
-        other => other,
-    }
+    let names = [
+        (Verb::ContainerRunning, Verb::SandboxRunning),
+        (Verb::ContainerDead, Verb::SandboxDead),
+        (Verb::ContainerGone, Verb::SandboxDead),
+        (Verb::ContainerExited, Verb::SandboxExited),
+        (Verb::ContainerCreated, Verb::SandboxCreated),
+        (Verb::ContainerStarted, Verb::SandboxStarted),
+        (Verb::ContainerRemoved, Verb::SandboxRemoved),
+    ];
+    names.iter().find(|(of_container, _)| *of_container == verb).map_or(verb, |(_, own)| *own)
 }
 
 /// Runs of the kubelet: a new process, or a start's own lines (node-logs §2.7).

@@ -4,6 +4,7 @@ use crate::evidence::Skipped;
 use crate::importer::Importer;
 use crate::input::{self, Lines};
 use crate::merge::{Imported, Options, merge};
+use crate::own;
 use crate::trace::Trace;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -18,6 +19,14 @@ pub enum ReadError {
         path: String,
         /// Why.
         source: io::Error,
+    },
+    /// A journal can't be folded.
+    #[error("{path}: {source}")]
+    Journal {
+        /// Which.
+        path: String,
+        /// Why.
+        source: Box<nodefold_journal::Error>,
     },
 }
 
@@ -37,12 +46,23 @@ pub fn read_files(
     progress: &mut dyn FnMut(Progress<'_>),
 ) -> Result<Trace, ReadError> {
     let mut inputs = Vec::new();
+    let mut broken = Vec::new();
     for path in paths {
         let shown = path.display().to_string();
+        if own::is_journal(path) {
+            let source = own::read(path, &shown);
+            let journal =
+                source.map_err(|e| ReadError::Journal { path: shown.clone(), source: Box::new(e) })?;
+            broken.extend(journal.violations.into_iter().map(|(v, records)| (inputs.len(), v, records)));
+            inputs.push(journal.imported);
+            continue;
+        }
         let error = |source| ReadError::Io { path: shown.clone(), source };
         inputs.push(one(path, &shown, progress).map_err(error)?);
     }
-    Ok(merge(inputs, options))
+    let mut trace = merge(inputs, options);
+    trace.broken = broken;
+    Ok(trace)
 }
 
 fn one(path: &Path, shown: &str, progress: &mut dyn FnMut(Progress<'_>)) -> io::Result<Imported> {

@@ -4,6 +4,7 @@
 use crate::evidence::{Name, Payload, Skipped, Witness};
 use crate::stamp::{Moment, SECOND, Stamp};
 use crate::verb::Verb;
+use nodefold_model::Violation;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -184,6 +185,8 @@ pub struct Trace {
     pub reach: Option<Moment>,
     /// Which volumes a container mounts, where a spec or status tells.
     pub mounts: BTreeMap<(PodIx, Name), Vec<Name>>,
+    /// What the oracles found in nodefold's own journals: which file, what, and the records that prove it.
+    pub broken: Vec<(usize, Violation, Vec<u64>)>,
     /// What was assumed, and what is worth knowing.
     pub notes: Vec<String>,
     /// The highest verbosity that must have been on.

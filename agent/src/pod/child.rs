@@ -57,7 +57,7 @@ pub fn become_container(inherited: Inherited<'_>) -> i32 {
     let done = done.and_then(|()| {
         status.write_all(&[PARKED]).attempt(|| "tell that it is parked")?;
         wait_for(go, "the start")?;
-        execute(plan)
+        execute(plan, false)
     });
     if let Err(fault) = done {
         let mut text = vec![FAILED];
@@ -271,11 +271,17 @@ fn working_directory(plan: &ContainerPlan, root: &OwnedFd) -> Result<(), Fault> 
     make_place(root, &plan.cwd, true).map(drop).attempt(|| format!("make the working directory {}", plan.cwd))
 }
 
-/// Gives up what it may not keep, and becomes the program.
-fn execute(plan: &ContainerPlan) -> Result<(), Fault> {
+/// Gives up what it may not keep, and becomes the program. Returns only if that fails. A second process in a container is
+/// killed with whoever started it.
+pub fn execute(plan: &ContainerPlan, dies_with_parent: bool) -> Result<(), Fault> {
     rustix::process::chdir(plan.cwd.as_str())
         .attempt(|| format!("enter the working directory {}", plan.cwd))?;
     confine(plan)?;
+    if dies_with_parent {
+        // After the change of user, which clears it.
+        let signal = Some(rustix::process::Signal::KILL);
+        rustix::process::set_parent_process_death_signal(signal).attempt(|| "tie it to its parent")?;
+    }
     let Some((name, arguments)) = plan.args.split_first() else {
         return Err(Fault::refused(
             "no command specified: neither the container nor its image says what to run",
@@ -294,14 +300,9 @@ fn execute(plan: &ContainerPlan) -> Result<(), Fault> {
 
 /// Capabilities, user, no-new-privileges and seccomp, in the order in which each still may be done.
 pub fn confine(plan: &ContainerPlan) -> Result<(), Fault> {
-    let program: Vec<sys::BpfInstruction> = plan
-        .seccomp
-        .iter()
-        .map(|(code, jt, jf, k)| sys::BpfInstruction { code: *code, jt: *jt, jf: *jf, k: *k })
-        .collect();
     // Without no-new-privileges only a process with CAP_SYS_ADMIN may install a filter: before it is given up.
-    if !program.is_empty() && !plan.no_new_privileges {
-        sys::install_seccomp(&program).attempt(|| "install the seccomp filter")?;
+    if !plan.no_new_privileges {
+        filter(plan)?;
     }
     let keep = CapabilitySet::from_bits_retain(plan.capabilities);
     for bit in 0..64 {
@@ -328,9 +329,18 @@ pub fn confine(plan: &ContainerPlan) -> Result<(), Fault> {
     set_capabilities(None, sets).attempt(|| "set the capabilities")?;
     if plan.no_new_privileges {
         set_no_new_privs(true).attempt(|| "set no-new-privileges")?;
-        if !program.is_empty() {
-            sys::install_seccomp(&program).attempt(|| "install the seccomp filter")?;
-        }
+        filter(plan)?;
+    }
+    Ok(())
+}
+
+fn filter(plan: &ContainerPlan) -> Result<(), Fault> {
+    for program in &plan.seccomp {
+        let program: Vec<sys::BpfInstruction> = program
+            .iter()
+            .map(|(code, jt, jf, k)| sys::BpfInstruction { code: *code, jt: *jt, jf: *jf, k: *k })
+            .collect();
+        sys::install_seccomp(&program).attempt(|| "install the seccomp filter")?;
     }
     Ok(())
 }

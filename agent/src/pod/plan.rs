@@ -1,5 +1,6 @@
 //! What a shim needs to know of its pod and of each container, decided by the agent beforehand: the shim decides nothing.
 
+use crate::seccomp::Instruction;
 use serde::{Deserialize, Serialize};
 
 /// A pod's shim.
@@ -54,8 +55,8 @@ pub struct ContainerPlan {
     pub read_only: Vec<String>,
     /// How willingly the kernel kills it for memory.
     pub oom_score_adj: i32,
-    /// A seccomp program: code, jump-true, jump-false, constant. Empty: none.
-    pub seccomp: Vec<(u16, u8, u8, u32)>,
+    /// Seccomp programs in the order in which they are installed. None: no filter.
+    pub seccomp: Vec<Vec<Instruction>>,
     /// Its file mode creation mask.
     pub umask: u32,
 }

@@ -412,22 +412,26 @@ impl Shim {
                 rustix::io::write(&go, &[1]).ok();
                 slot.phase = Phase::Starting { status, asked };
             }
-            other => {
+            other @ (Phase::Building { .. }
+            | Phase::Starting { .. }
+            | Phase::Running
+            | Phase::Failed
+            | Phase::Ended(_)) => {
                 let why = match &other {
-                    Phase::Running => {
-                        // A start whose answer was lost, asked again.
-                        let started_at = slot.started_at.unwrap_or(0);
-                        slot.phase = other;
-                        return self.answer(asked, Answer::Running { started_at }, &[]);
-                    }
-                    Phase::Building { .. } => "is still being built",
-                    Phase::Starting { .. } => "is being started",
-                    Phase::Failed => "could not be built",
-                    Phase::Ended(_) => "has already ended",
-                    Phase::Parked { .. } => "is parked",
+                    Phase::Running => None,
+                    Phase::Building { .. } | Phase::Parked { .. } => Some("is still being built"),
+                    Phase::Starting { .. } => Some("is being started"),
+                    Phase::Failed => Some("could not be built"),
+                    Phase::Ended(_) => Some("has already ended"),
                 };
+                let started_at = slot.started_at.unwrap_or(0);
                 slot.phase = other;
-                self.answer(asked, Answer::Refused(format!("container {id} {why}")), &[]);
+                let answer = match why {
+                    // A start whose answer was lost, asked again.
+                    None => Answer::Running { started_at },
+                    Some(why) => Answer::Refused(format!("container {id} {why}")),
+                };
+                self.answer(asked, answer, &[]);
             }
         }
     }
@@ -459,7 +463,7 @@ impl Shim {
             },
             // Killed while it was parked: its end tells.
             Phase::Parked { .. } => slot.phase = Phase::Failed,
-            other => slot.phase = other,
+            other @ (Phase::Running | Phase::Failed | Phase::Ended(_)) => slot.phase = other,
         }
     }
 

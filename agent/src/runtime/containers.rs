@@ -8,7 +8,7 @@ use crate::fields::PodFields;
 use crate::images::Image;
 use crate::layout;
 use crate::mounts;
-use crate::pod::plan::{ContainerPlan, PlannedMount};
+use crate::pod::plan::PlannedMount;
 use crate::pod::wire::{Answer, Ask};
 use nodefold_core::command::MountedVolume;
 use nodefold_core::event::Fact;
@@ -78,7 +78,7 @@ impl Runtime {
                 if let (Some(watch), Some(pidfd)) = (self.watch(), &pidfd) {
                     watch.add(key.clone(), pidfd.clone(), None);
                 }
-                let known = Known { sandbox: new.sandbox, pidfd, phase: Phase::Created };
+                let known = Known { sandbox: new.sandbox, pidfd, phase: Phase::Created, discarded: false };
                 self.lock().containers.insert(key, known);
                 Ok(())
             }
@@ -111,23 +111,20 @@ impl Runtime {
             pod_ip: (!new.allocated.host_network).then_some(super::POD_ADDRESS),
         };
         let mut plan = compose::compose(new.spec, &image, &fields, &self.objects)?;
-        let mut volumes = Vec::new();
-        self.etc_mounts(new, &mut plan, &mut volumes)?;
+        let mut mounts = self.etc_mounts(new)?;
         if plan.privileged {
             let dev = mounts::place(Path::new("/dev"))
                 .and_then(mounts::clone_of)
                 .attempt(|| "copy the host's /dev")?;
-            plan.mounts.push(PlannedMount { target: "/dev".into(), directory: true });
-            volumes.push(dev);
+            mounts.push((PlannedMount { target: "/dev".into(), directory: true }, dev));
+        }
+        for mounted in new.mounts {
+            mounts.push(self.volume_mount(new, mounted, &plan.env)?);
         }
         // Outer mounts before what lies inside them.
-        let mut mounts_in_order: Vec<&MountedVolume> = new.mounts.iter().collect();
-        mounts_in_order.sort_by_key(|mounted| Path::new(&*mounted.mount.mount_path).components().count());
-        for mounted in mounts_in_order {
-            let (target, fd, directory) = self.volume_mount(new, mounted, &plan.env)?;
-            plan.mounts.push(PlannedMount { target, directory });
-            volumes.push(fd);
-        }
+        mounts.sort_by_key(|(mount, _)| Path::new(&mount.target).components().count());
+        let (planned, volumes): (Vec<PlannedMount>, Vec<OwnedFd>) = mounts.into_iter().unzip();
+        plan.mounts = planned;
         for inner in ["upper", "work"] {
             let inner = dir.join(inner);
             fs::create_dir_all(&inner).attempt(|| format!("make {}", inner.display()))?;
@@ -157,13 +154,9 @@ impl Runtime {
     }
 
     /// /etc/hosts, /etc/hostname and /etc/resolv.conf are the pod's, unless the container mounts something there itself.
-    fn etc_mounts(
-        &self,
-        new: &NewContainer<'_>,
-        plan: &mut ContainerPlan,
-        volumes: &mut Vec<OwnedFd>,
-    ) -> Result<(), Fault> {
+    fn etc_mounts(&self, new: &NewContainer<'_>) -> Result<Vec<(PlannedMount, OwnedFd)>, Fault> {
         let etc = self.sandbox_dir(new.pod.uid, new.sandbox).join("etc");
+        let mut made = Vec::new();
         for name in ["hosts", "hostname", "resolv.conf"] {
             let target = format!("/etc/{name}");
             if new.mounts.iter().any(|mounted| *mounted.mount.mount_path == *target) {
@@ -172,10 +165,9 @@ impl Runtime {
             let copy = mounts::place(&etc.join(name))
                 .and_then(mounts::clone_of)
                 .attempt(|| format!("copy {name}"))?;
-            plan.mounts.push(PlannedMount { target, directory: false });
-            volumes.push(copy);
+            made.push((PlannedMount { target, directory: false }, copy));
         }
-        Ok(())
+        Ok(made)
     }
 
     fn volume_mount(
@@ -183,7 +175,7 @@ impl Runtime {
         new: &NewContainer<'_>,
         mounted: &MountedVolume,
         env: &[(String, String)],
-    ) -> Result<(String, OwnedFd, bool), Fault> {
+    ) -> Result<(PlannedMount, OwnedFd), Fault> {
         let name = &mounted.volume.name;
         let missing = || {
             Fault::refused(format!(
@@ -213,7 +205,7 @@ impl Runtime {
         )?;
         let stat = rustix::fs::fstat(&fd).attempt(|| format!("look at volume {name}"))?;
         let directory = rustix::fs::FileType::from_raw_mode(stat.st_mode) == rustix::fs::FileType::Directory;
-        Ok((mounted.mount.mount_path.to_string(), fd, directory))
+        Ok((PlannedMount { target: mounted.mount.mount_path.to_string(), directory }, fd))
     }
 
     fn log_dir(&self, pod: &Pod, name: &str) -> PathBuf {
@@ -371,11 +363,8 @@ impl Runtime {
                 Phase::Running { .. } => {
                     return Err(Fault::refused(format!("container {id} is running: stop it first")));
                 }
-                Phase::Created => {
-                    return Err(Fault::refused(format!(
-                        "container {id} is parked before its start: stop it first"
-                    )));
-                }
+                // It never ran, and never will: whoever removes it needs no exit of it.
+                Phase::Created => self.discard(&key)?,
                 Phase::Ended(_) => {}
             }
             if let Some(link) = link {
@@ -386,6 +375,23 @@ impl Runtime {
             self.lock().containers.remove(&key);
         }
         self.remove_log(pod, id)
+    }
+
+    /// Ends a parked container without telling of it.
+    fn discard(&self, key: &(PodUid, ContainerId)) -> Result<(), Fault> {
+        if let Some(known) = self.lock().containers.get_mut(key) {
+            known.discarded = true;
+        }
+        self.cgroups.kill(&container_group(key.0, &key.1))?;
+        let ended = self.wait_until(|runtime| {
+            let state = runtime.lock();
+            state.containers.get(key).is_none_or(|known| matches!(known.phase, Phase::Ended(_)))
+        });
+        if ended {
+            Ok(())
+        } else {
+            Err(Fault::uncertain(format!("container {} does not end, though killed", key.1)))
+        }
     }
 
     /// Changes a running container's limits in place.

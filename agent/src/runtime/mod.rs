@@ -2,12 +2,14 @@
 //! and how it finds again what an earlier agent left. What decides is elsewhere.
 
 mod containers;
+mod errands;
 mod link;
 mod observe;
 mod sandboxes;
 mod watch;
 
 pub use containers::NewContainer;
+pub use errands::{Done, errand_from_outside, task_of};
 pub use sandboxes::pod_resources;
 
 use crate::cgroups::Cgroups;
@@ -89,6 +91,8 @@ struct Known {
     sandbox: u32,
     pidfd: Option<Arc<OwnedFd>>,
     phase: Phase,
+    /// It is being removed before it ever ran: its end is nobody's news.
+    discarded: bool,
 }
 
 /// How far a container is.
@@ -210,22 +214,23 @@ impl Runtime {
     /// A container ended: told once, whichever source was first.
     fn exited(&self, pod: PodUid, id: &ContainerId, record: ExitRecord) {
         let key = (pod, id.clone());
-        {
+        let discarded = {
             let mut state = self.lock();
             match state.containers.get_mut(&key) {
                 Some(known) if !matches!(known.phase, Phase::Ended(_)) => {
                     known.phase = Phase::Ended(record.clone());
                     known.pidfd = None;
+                    known.discarded
                 }
                 Some(_) | None => return,
             }
-        }
+        };
         self.changed.notify_all();
         if let Some(watch) = self.watch() {
             watch.forget(&key);
         }
         // What never ran has no exit: its start failed, and that was told.
-        if record.start_error.is_none() {
+        if record.start_error.is_none() && !discarded {
             self.tell(Fact::ContainerExited { pod, container: id.clone(), exit: exit(&record) });
         }
     }

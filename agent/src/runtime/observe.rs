@@ -25,6 +25,30 @@ impl Runtime {
                 }
             }
         }
+        self.sweep()
+    }
+
+    /// Removes what belongs to no sandbox: what an agent left that died between the last of a pod and the pod's own. Nothing
+    /// of it can run, or be asked for again.
+    fn sweep(&self) -> Result<(), Fault> {
+        let run = self.layout.run().join("pods");
+        for pod in names_in(&run)? {
+            // Only an empty one goes.
+            fs::remove_dir(run.join(&pod)).ok();
+        }
+        let is_here = |pod: &str| run.join(pod).exists();
+        for group in self.cgroups.pods() {
+            if group.strip_prefix("pod").is_none_or(|pod| !is_here(pod)) {
+                self.cgroups.kill(&group)?;
+                // Killed a moment ago: what is still busy goes with the next start.
+                self.cgroups.remove(&group).ok();
+            }
+        }
+        for dir in names_in(&self.layout.logs().join("pods"))? {
+            if !dir.rsplit('_').next().is_some_and(is_here) {
+                super::remove_dir(&self.layout.logs().join("pods").join(dir))?;
+            }
+        }
         Ok(())
     }
 
@@ -62,7 +86,9 @@ impl Runtime {
                 };
                 watch.add((pod, id.clone()), pidfd.clone(), started_at);
             }
-            self.lock().containers.insert((pod, id), Known { sandbox: attempt, pidfd, phase });
+            self.lock()
+                .containers
+                .insert((pod, id), Known { sandbox: attempt, pidfd, phase, discarded: false });
         }
         // A directory without a container: an agent died between the two. Nothing runs in it.
         for file in names_in(&self.sandbox_dir(pod, attempt).join("c"))? {
@@ -92,7 +118,8 @@ impl Runtime {
                     record
                 }
             };
-            let known = Known { sandbox: attempt, pidfd: None, phase: Phase::Ended(record) };
+            let known =
+                Known { sandbox: attempt, pidfd: None, phase: Phase::Ended(record), discarded: false };
             self.lock().containers.insert((pod, id), known);
         }
         Ok(())

@@ -209,7 +209,7 @@ impl Runtime {
     }
 
     /// Waits until something holds, looked at whenever a container ended or a link closed. False: it still doesn't.
-    fn wait_until(&self, holds: impl Fn(&Runtime) -> bool) -> bool {
+    pub(super) fn wait_until(&self, holds: impl Fn(&Runtime) -> bool) -> bool {
         let mut left = 100;
         while !holds(self) {
             if left == 0 {

@@ -344,6 +344,8 @@ impl Volumes {
                     self.tear_down(pod, &volume)?;
                 }
             }
+            // It may have died before its first record, or after its last.
+            self.remove_empty(pod)?;
         }
         Ok(())
     }
@@ -352,10 +354,10 @@ impl Volumes {
         let pods = self.open_pods()?;
         let mut found = Vec::new();
         for name in beneath::names(&pods).attempt(|| "list the pods' directory")? {
-            if let Some(uid) = name.to_str().ok().and_then(layout::pod_of_dir)
-                && let Some(dirs) = self.pod(uid)?
-            {
-                found.push((uid, dirs));
+            let Some(uid) = name.to_str().ok().and_then(layout::pod_of_dir) else { continue };
+            match self.pod(uid)? {
+                Some(dirs) => found.push((uid, dirs)),
+                None => self.remove_empty(uid)?,
             }
         }
         Ok(found)

@@ -38,7 +38,7 @@ fn missing(manifests: &[Value]) -> Vec<String> {
             let missing = judged.iter().filter(|j| j.is_missing());
             missing.map(|j| j.handler.configuration.to_string()).collect()
         }
-        other => panic!("{other:?}"),
+        Coverage::NotReady | Coverage::LookupFailed(_) => panic!("the handlers and the namespace are known"),
     }
 }
 

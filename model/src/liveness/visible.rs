@@ -17,8 +17,8 @@ impl AtTheEnd<'_> {
         }
         let Some(applied) = pod.applied.clone().filter(|_| pod.termination.is_none()) else { return };
         if pod.is_static() {
-            // The API has no object of it, so nothing is published.
-            return self.static_pod_lives(&applied);
+            // The API has no object of its own for it, only a mirror that may be gone.
+            return;
         }
         let Some((index, status)) = &pod.published else {
             let explanation = "no status of the pod was ever published".to_owned();
@@ -82,16 +82,6 @@ impl AtTheEnd<'_> {
             Some((view.born, "amount of resources"))
         } else {
             None
-        }
-    }
-
-    /// A static pod runs, or its name is taken by another that does.
-    fn static_pod_lives(&mut self, applied: &Pod) {
-        let key = (applied.namespace.clone(), applied.name.clone());
-        let namesakes = self.world.static_names.get(&key).map_or(0, Vec::len);
-        if self.pod.containers.is_empty() && self.pod.in_flight.is_empty() && namesakes < 2 {
-            let explanation = "nothing was ever made of the static pod, and nothing is under way".to_owned();
-            self.report(Invariant::L1, Subject::Pod, explanation, &[self.pod.applied_index]);
         }
     }
 }

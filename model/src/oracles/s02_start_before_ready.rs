@@ -4,6 +4,7 @@
 //! A create binds the volumes, so volumes are judged there, and again at the start if one was lost in between. A create
 //! ahead of initialization is allowed: the container is parked (B23, B29; kubelet-volumes races 7, 14).
 
+use super::deed::Deed;
 use super::{Record, breach};
 use crate::invariant::{Invariant, Violation};
 use crate::world_view::WorldView;
@@ -22,39 +23,23 @@ pub(super) fn judge(world: &WorldView, record: &Record<'_>, command: &Command, o
         }
         return;
     };
-    match &command.action {
-        Action::CreateContainer { container, mounts, .. } => {
+    match Deed::of(&command.action) {
+        Deed::Creates { container, mounts, .. } => {
             out.extend(not_ready(pod, record, command, container, mounts, false));
         }
-        Action::StartContainer { container } => {
+        Deed::Starts(container) => {
             let Some(view) = pod.container(container) else { return };
             if let Some(mounts) = &view.mounts {
                 out.extend(not_ready(pod, record, command, container, mounts, true));
             }
             out.extend(uninitialized(pod, record, command, view));
         }
-        Action::MountVolume { .. }
-        | Action::UnmountVolume { .. }
-        | Action::RefreshVolume { .. }
-        | Action::PullImage { .. }
-        | Action::CreateSandbox { .. }
-        | Action::StopSandbox { .. }
-        | Action::RemoveSandbox { .. }
-        | Action::StopContainer { .. }
-        | Action::KillContainer { .. }
-        | Action::RemoveContainer { .. }
-        | Action::ResizeContainer { .. }
-        | Action::ResizePod { .. }
-        | Action::RunHook { .. }
-        | Action::StartProbe { .. }
-        | Action::StopProbe { .. }
-        | Action::ObserveMounts
-        | Action::ObserveRuntime
-        | Action::PublishStatus { .. }
-        | Action::RecordEvent(_)
-        | Action::ReleasePod
-        | Action::CreateMirror { .. }
-        | Action::DeleteMirror { .. } => {}
+        Deed::Mounts(_)
+        | Deed::MakesSandbox { .. }
+        | Deed::Stops { .. }
+        | Deed::Kills(_)
+        | Deed::Tells(_)
+        | Deed::Else => {}
     }
 }
 

@@ -1,24 +1,25 @@
 //! S6: at most one live instance per container name and per volume name of a pod (and one sandbox), and one started pod per
 //! static pod's full name; no re-use before the former is verifiably gone (B8, B9, B27).
 
+use super::deed::Deed;
 use super::{Record, breach};
 use crate::invariant::{Invariant, Violation};
 use crate::world_view::WorldView;
 use crate::world_view::container::{Ending, Life};
 use crate::world_view::pod::PodView;
-use nodefold_core::command::{Action, Command, Subject};
+use nodefold_core::command::{Command, Subject};
 use nodefold_core::ids::{ContainerId, Source, VolumeId};
 use nodefold_core::spec::Pod;
 
 pub(super) fn judge(world: &WorldView, record: &Record<'_>, command: &Command, out: &mut Vec<Violation>) {
     let pod = world.pods.get(&command.pod);
-    match &command.action {
-        Action::MountVolume { volume, .. } => {
+    match Deed::of(&command.action) {
+        Deed::Mounts(volume) => {
             if let Some(pod) = pod {
                 out.extend(second_volume(pod, record, command, volume));
             }
         }
-        Action::CreateContainer { container, .. } => {
+        Deed::Creates { container, .. } => {
             if let Some(pod) = pod {
                 let second = second_container(pod, record, command, container);
                 if second.is_none() {
@@ -27,7 +28,7 @@ pub(super) fn judge(world: &WorldView, record: &Record<'_>, command: &Command, o
                 out.extend(second);
             }
         }
-        Action::StartContainer { container } => {
+        Deed::Starts(container) => {
             if let Some(pod) = pod {
                 // A create that was wrong already is not told twice.
                 let created_beside = pod.container(container).map_or(0, |c| c.commanded);
@@ -37,30 +38,11 @@ pub(super) fn judge(world: &WorldView, record: &Record<'_>, command: &Command, o
                 );
             }
         }
-        Action::CreateSandbox { attempt, pod: applied, .. } => {
+        Deed::MakesSandbox { attempt, pod: applied } => {
             out.extend(second_static_pod(world, record, command, applied));
-            out.extend(pod.and_then(|pod| second_sandbox(pod, record, command, *attempt)));
+            out.extend(pod.and_then(|pod| second_sandbox(pod, record, command, attempt)));
         }
-        Action::UnmountVolume { .. }
-        | Action::RefreshVolume { .. }
-        | Action::PullImage { .. }
-        | Action::StopSandbox { .. }
-        | Action::RemoveSandbox { .. }
-        | Action::StopContainer { .. }
-        | Action::KillContainer { .. }
-        | Action::RemoveContainer { .. }
-        | Action::ResizeContainer { .. }
-        | Action::ResizePod { .. }
-        | Action::RunHook { .. }
-        | Action::StartProbe { .. }
-        | Action::StopProbe { .. }
-        | Action::ObserveMounts
-        | Action::ObserveRuntime
-        | Action::PublishStatus { .. }
-        | Action::RecordEvent(_)
-        | Action::ReleasePod
-        | Action::CreateMirror { .. }
-        | Action::DeleteMirror { .. } => {}
+        Deed::Stops { .. } | Deed::Kills(_) | Deed::Tells(_) | Deed::Else => {}
     }
 }
 

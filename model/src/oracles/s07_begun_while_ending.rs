@@ -3,45 +3,26 @@
 //! Termination begins with a deletion, with the pod's disappearance from its source, with a terminal phase, or when the
 //! node itself begins to end the pod. A pod asked for again meanwhile begins a new life once this one is over (B6).
 
+use super::deed::Deed;
 use super::{Record, breach};
 use crate::invariant::{Invariant, Violation};
 use crate::world_view::WorldView;
 use crate::world_view::allocation::Fit;
 use crate::world_view::commands::carried_allocation;
-use nodefold_core::command::{Action, Command, Subject};
+use nodefold_core::command::{Command, Subject};
 
 pub(super) fn judge(world: &WorldView, record: &Record<'_>, command: &Command, out: &mut Vec<Violation>) {
-    let begun = match &command.action {
-        Action::CreateSandbox { attempt, .. } => {
-            Some((Subject::Sandbox(*attempt), format!("sandbox {attempt} is created")))
+    let begun = match Deed::of(&command.action) {
+        Deed::MakesSandbox { attempt, .. } => {
+            Some((Subject::Sandbox(attempt), format!("sandbox {attempt} is created")))
         }
-        Action::CreateContainer { container, .. } => {
+        Deed::Creates { container, .. } => {
             Some((Subject::Container(container.clone()), format!("container {container} is created")))
         }
-        Action::StartContainer { container } => {
+        Deed::Starts(container) => {
             Some((Subject::Container(container.clone()), format!("container {container} is started")))
         }
-        Action::MountVolume { .. }
-        | Action::UnmountVolume { .. }
-        | Action::RefreshVolume { .. }
-        | Action::PullImage { .. }
-        | Action::StopSandbox { .. }
-        | Action::RemoveSandbox { .. }
-        | Action::StopContainer { .. }
-        | Action::KillContainer { .. }
-        | Action::RemoveContainer { .. }
-        | Action::ResizeContainer { .. }
-        | Action::ResizePod { .. }
-        | Action::RunHook { .. }
-        | Action::StartProbe { .. }
-        | Action::StopProbe { .. }
-        | Action::ObserveMounts
-        | Action::ObserveRuntime
-        | Action::PublishStatus { .. }
-        | Action::RecordEvent(_)
-        | Action::ReleasePod
-        | Action::CreateMirror { .. }
-        | Action::DeleteMirror { .. } => None,
+        Deed::Mounts(_) | Deed::Stops { .. } | Deed::Kills(_) | Deed::Tells(_) | Deed::Else => None,
     };
     let Some(pod) = world.pods.get(&command.pod) else {
         if let (Some((subject, what)), Some(forgotten)) = (begun, world.tombstones.get(&command.pod)) {

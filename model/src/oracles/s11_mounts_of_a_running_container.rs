@@ -1,49 +1,29 @@
 //! S11: mounts of a running container change only under `RestartContainer`, and only by a new instance (KEP-6395).
 
+use super::deed::Deed;
 use super::{Record, breach};
 use crate::invariant::{Invariant, Violation};
 use crate::world_view::WorldView;
 use crate::world_view::container::{Role, find_container};
 use crate::world_view::pod::PodView;
-use nodefold_core::command::{Action, Command, MountedVolume, Rule, Subject};
+use nodefold_core::command::{Command, MountedVolume, Rule, Subject};
 use nodefold_core::ids::ContainerId;
 use nodefold_core::spec::{Container, VolumeMount};
 use nodefold_core::status::{ContainerState, ContainerStatus, PodStatus};
 
 pub(super) fn judge(world: &WorldView, record: &Record<'_>, command: &Command, out: &mut Vec<Violation>) {
     let Some(pod) = world.pods.get(&command.pod) else { return };
-    match &command.action {
-        Action::StopContainer { container, .. } | Action::KillContainer { container } => {
+    match Deed::of(&command.action) {
+        Deed::Stops { container, .. } | Deed::Kills(container) => {
             if command.cause.rule == Rule::MountsChanged {
                 out.extend(stopped_without_leave(pod, record, command, container));
             }
         }
-        Action::CreateContainer { container, spec, mounts, .. } => {
+        Deed::Creates { container, spec, mounts } => {
             out.extend(remounted_without_leave(pod, record, command, container, spec, mounts));
         }
-        Action::PublishStatus { status, .. } => {
-            out.extend(shown_to_have_changed(pod, record, command, status))
-        }
-        Action::MountVolume { .. }
-        | Action::UnmountVolume { .. }
-        | Action::RefreshVolume { .. }
-        | Action::PullImage { .. }
-        | Action::CreateSandbox { .. }
-        | Action::StopSandbox { .. }
-        | Action::RemoveSandbox { .. }
-        | Action::StartContainer { .. }
-        | Action::RemoveContainer { .. }
-        | Action::ResizeContainer { .. }
-        | Action::ResizePod { .. }
-        | Action::RunHook { .. }
-        | Action::StartProbe { .. }
-        | Action::StopProbe { .. }
-        | Action::ObserveMounts
-        | Action::ObserveRuntime
-        | Action::RecordEvent(_)
-        | Action::ReleasePod
-        | Action::CreateMirror { .. }
-        | Action::DeleteMirror { .. } => {}
+        Deed::Tells(status) => out.extend(shown_to_have_changed(pod, record, command, status)),
+        Deed::Mounts(_) | Deed::MakesSandbox { .. } | Deed::Starts(_) | Deed::Else => {}
     }
 }
 

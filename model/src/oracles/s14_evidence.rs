@@ -7,6 +7,7 @@ use super::{Record, breach};
 use crate::invariant::{Invariant, Violation};
 use crate::world_view::WorldView;
 use crate::world_view::container::{ContainerView, Ending, Life, Role, find_container};
+use crate::world_view::operations::Lane;
 use crate::world_view::pod::{AfterExit, MISSING_EVIDENCE, PodView, after_exit};
 use nodefold_core::command::{Action, Command, Subject};
 use nodefold_core::ids::ContainerId;
@@ -137,8 +138,10 @@ fn own_evidence(
     }
     let (ContainerState::Running { .. }, Some(view)) = (&row.state, pod.container(id)) else { return };
     let Some(spec) = &view.spec else { return };
+    // What is only commanded is not in force yet.
     let shown = &row.resources.requests;
-    if *shown != view.requests && !view.requests_before.contains(shown) {
+    let under_way = pod.in_flight.iter().any(|o| o.verb == "resize" && o.lane == Lane::Container(id.clone()));
+    if under_way && view.resizing.as_ref() == Some(shown) && *shown != view.requests {
         let explanation =
             format!("container {id} is shown with resources that the runtime has not acknowledged (B26)");
         report(Some(id), explanation, &[view.born]);

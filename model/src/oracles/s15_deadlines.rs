@@ -2,13 +2,14 @@
 //! kill has been commanded (a stop handed to the runtime with that grace counts); sidecars stop after the mains that ever
 //! ran, within the same grace (B20, B24).
 
+use super::deed::Deed;
 use super::{Record, breach, violation};
 use crate::invariant::{Invariant, Violation};
 use crate::world_view::WorldView;
 use crate::world_view::container::{ContainerView, Life, Role};
 use crate::world_view::operations::Lane;
 use crate::world_view::pod::PodView;
-use nodefold_core::command::{Action, Command, Rule, Subject};
+use nodefold_core::command::{Command, Rule, Subject};
 use nodefold_core::event::Fact;
 use nodefold_core::ids::{ContainerId, PodUid};
 use nodefold_core::time::{Nanos, Time};
@@ -16,36 +17,18 @@ use std::collections::BTreeSet;
 
 pub(super) fn judge(world: &WorldView, record: &Record<'_>, command: &Command, out: &mut Vec<Violation>) {
     let Some(pod) = world.pods.get(&command.pod) else { return };
-    match &command.action {
-        Action::StopContainer { container, grace } => {
-            out.extend(moved_later(world, pod, record, command, container, *grace));
+    match Deed::of(&command.action) {
+        Deed::Stops { container, grace } => {
+            out.extend(moved_later(world, pod, record, command, container, grace));
             out.extend(sidecar_before_main(world, pod, record, command, container));
         }
-        Action::KillContainer { container } => {
-            out.extend(sidecar_before_main(world, pod, record, command, container))
-        }
-        Action::MountVolume { .. }
-        | Action::UnmountVolume { .. }
-        | Action::RefreshVolume { .. }
-        | Action::PullImage { .. }
-        | Action::CreateSandbox { .. }
-        | Action::StopSandbox { .. }
-        | Action::RemoveSandbox { .. }
-        | Action::CreateContainer { .. }
-        | Action::StartContainer { .. }
-        | Action::RemoveContainer { .. }
-        | Action::ResizeContainer { .. }
-        | Action::ResizePod { .. }
-        | Action::RunHook { .. }
-        | Action::StartProbe { .. }
-        | Action::StopProbe { .. }
-        | Action::ObserveMounts
-        | Action::ObserveRuntime
-        | Action::PublishStatus { .. }
-        | Action::RecordEvent(_)
-        | Action::ReleasePod
-        | Action::CreateMirror { .. }
-        | Action::DeleteMirror { .. } => {}
+        Deed::Kills(container) => out.extend(sidecar_before_main(world, pod, record, command, container)),
+        Deed::Mounts(_)
+        | Deed::MakesSandbox { .. }
+        | Deed::Creates { .. }
+        | Deed::Starts(_)
+        | Deed::Tells(_)
+        | Deed::Else => {}
     }
 }
 

@@ -9,9 +9,6 @@ use nodefold_core::time::Time;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Former amounts of one instance that are remembered.
-const REQUESTS_KEPT: usize = 8;
-
 /// What part a container plays in its pod.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Role {
@@ -127,8 +124,6 @@ pub struct ContainerView {
     pub readiness: Option<(usize, bool)>,
     /// The requests that the runtime acknowledged last.
     pub requests: ResourceList,
-    /// Requests that it acknowledged earlier in the instance's life, the latest few.
-    pub requests_before: Vec<ResourceList>,
     /// The requests that a resize under way asks for.
     pub resizing: Option<ResourceList>,
     /// The latest resize commanded, and to which requests.
@@ -162,19 +157,10 @@ impl ContainerView {
             startup_passed: None,
             readiness: None,
             requests: ResourceList::default(),
-            requests_before: Vec::new(),
             resizing: None,
             resized: None,
             unanswered: None,
         }
-    }
-
-    /// The runtime acknowledged these requests.
-    pub fn acknowledged(&mut self, requests: ResourceList) {
-        if self.requests_before.len() == REQUESTS_KEPT {
-            self.requests_before.remove(0);
-        }
-        self.requests_before.push(std::mem::replace(&mut self.requests, requests));
     }
 
     /// Whether any process of it may exist.

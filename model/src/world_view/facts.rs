@@ -258,7 +258,7 @@ fn pod_fact(pod: &mut PodView, fact: &Fact, index: usize) {
             if let Some(view) = pod.container_mut(container)
                 && let Some(requests) = view.resizing.take()
             {
-                view.acknowledged(requests);
+                view.requests = requests;
             }
         }
         Fact::ProbeResult { container, probe, passed, .. } => probed(pod, container, *probe, *passed, index),

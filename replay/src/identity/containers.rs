@@ -233,9 +233,7 @@ impl Containers {
             for (k, _) in list.iter().enumerate().filter(|(_, i)| open(i)) {
                 if found.is_some() {
                     // By name the oldest is meant; without one there is no telling.
-                    if name.is_none() {
-                        return None;
-                    }
+                    name?;
                     continue;
                 }
                 found = Some((n, k));
@@ -248,6 +246,10 @@ impl Containers {
     }
 
     /// Notes what the draft says of the instance's stage.
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "names the few verbs it reads; the others say nothing to it"
+    )]
     fn mark(&mut self, ix: ContainerIx, p: &Placed) {
         let life = &self.lives[ix.0 as usize];
         let (Some(pod), Some(name)) = (life.pod, life.name.clone()) else { return };
@@ -265,6 +267,10 @@ impl Containers {
     }
 
     /// The instance that a name means at this time.
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "names the few verbs it reads; the others say nothing to it"
+    )]
     fn with_name(&mut self, pod: PodIx, name: &Name, p: &Placed) -> Option<ContainerIx> {
         let verb = p.draft.verb;
         let who = bit(p.draft.witness);

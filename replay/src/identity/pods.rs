@@ -101,6 +101,10 @@ impl Pods {
     }
 
     /// Where each life of a name begins: at the first word of its coming after the former life had gone.
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "names the few verbs it reads; the others say nothing to it"
+    )]
     fn bound(&mut self, placed: &[Placed]) {
         let mut comings: BTreeMap<&Name, Vec<Moment>> = BTreeMap::new();
         let mut goings: BTreeMap<&Name, Vec<Moment>> = BTreeMap::new();

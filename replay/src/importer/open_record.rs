@@ -12,13 +12,13 @@ const MOST_BYTES: usize = 1 << 20;
 
 /// A record being put together.
 pub struct OpenRecord {
-    severity: Option<u8>,
     stamp: Option<Stamp>,
     received: Option<Stamp>,
     pid: u64,
     outer_pid: u64,
-    file: Vec<u8>,
     body: Vec<u8>,
+    /// Where each further line begins in the body, and how wide the physical line before it was.
+    joints: Vec<(usize, usize)>,
     host: Option<Name>,
     line: u64,
     lines: u32,
@@ -36,13 +36,12 @@ impl OpenRecord {
         says_something: bool,
     ) -> OpenRecord {
         OpenRecord {
-            severity: header.severity,
             stamp: header.stamp,
             received: outer.received,
             pid: header.pid,
             outer_pid: outer.pid,
-            file: header.file.to_vec(),
             body: body.to_vec(),
+            joints: Vec::new(),
             host,
             line,
             lines: 1,
@@ -63,39 +62,77 @@ impl OpenRecord {
         self.lines
     }
 
-    /// Adds a line. A hard wrap breaks anywhere, so nothing is put between; a real newline stays one.
-    pub fn go_on(&mut self, text: &[u8], wrapped: bool) {
+    /// Adds a line; `before` is how wide the physical line before it was.
+    pub fn go_on(&mut self, text: &[u8], before: usize) {
         if self.lines >= MOST_LINES || self.body.len() + text.len() > MOST_BYTES {
             return;
         }
         self.lines += 1;
-        let block = self.body.ends_with(b"=<") || text.starts_with(b"\t") || text.starts_with(b" >");
-        let inside_quotes = !block && self.body.iter().filter(|b| **b == b'"').count() % 2 == 1;
-        if !(wrapped || inside_quotes) || block {
-            self.body.push(b'\n');
-        }
+        self.joints.push((self.body.len(), before));
         self.body.extend_from_slice(text);
     }
 
+    /// The body with its lines joined: a hard wrap breaks anywhere, so nothing is put between; a real newline stays one.
+    fn joined(&self, widths: Widths) -> Vec<u8> {
+        let mut out: Vec<u8> = Vec::with_capacity(self.body.len() + self.joints.len());
+        let mut quotes = 0usize;
+        let mut from = 0;
+        for (i, (at, before)) in self.joints.iter().enumerate() {
+            let piece = &self.body[from..*at];
+            quotes += piece.iter().filter(|b| **b == b'"').count();
+            out.extend_from_slice(piece);
+            from = *at;
+            let to = self.joints.get(i + 1).map_or(self.body.len(), |(next, _)| *next);
+            let next = &self.body[*at..to];
+            let block = out.ends_with(b"=<") || next.starts_with(b"\t") || next.starts_with(b" >");
+            let inside_quotes = quotes % 2 == 1;
+            if block || !(widths.wraps(*before, piece, next) || inside_quotes) {
+                out.push(b'\n');
+            }
+        }
+        out.extend_from_slice(&self.body[from..]);
+        out
+    }
+
     /// Reads the record.
-    pub fn read(self, sink: &mut Sink) {
+    pub fn read(self, widths: Widths, sink: &mut Sink) {
         if self.lines == 1 && !self.says_something {
             return sink.skip(Skipped::NothingSaid);
         }
-        let body = mended(&self.body);
-        let body = body.as_deref().unwrap_or(&self.body);
+        let joined = self.joined(widths);
+        let body = mended(&joined);
+        let body = body.as_deref().unwrap_or(&joined);
         let Some(reader) = klog::recognise(body) else { return sink.skip(Skipped::NothingSaid) };
         let record = Record {
-            severity: self.severity,
             stamp: self.stamp,
             received: self.received,
             pid: self.pid,
-            file: &self.file,
             body,
             host: self.host.as_ref(),
             line: self.line,
         };
         reader.read(&record, sink);
+    }
+}
+
+/// How wide the lines of the input are: hard-wrapped ones are all equally wide.
+#[derive(Copy, Clone, Debug)]
+pub struct Widths {
+    /// The widest line so far.
+    pub widest: usize,
+    /// How many are exactly so wide.
+    pub at_widest: u32,
+}
+
+impl Widths {
+    /// Whether a line so wide, ending so, was broken by a wrap.
+    fn wraps(self, width: usize, end: &[u8], next: &[u8]) -> bool {
+        const NARROWEST: usize = 60;
+        let full = width == self.widest && width >= NARROWEST;
+        // The first wrap of an input has nothing to compare with: then a break inside a word tells.
+        let inside_word = end.last().is_some_and(|b| !b.is_ascii_whitespace())
+            && next.first().is_some_and(|b| !b.is_ascii_whitespace());
+        full && (self.at_widest >= 2 || inside_word)
     }
 }
 

@@ -4,7 +4,7 @@ use super::kind::Kind;
 use super::report::Report;
 use super::story::{RELIST, Story, View, note, spoken};
 use super::volumes::nothing_told_its_end;
-use crate::evidence::{Payload, Witness};
+use crate::evidence::Witness;
 use crate::stamp::{Moment, SECOND};
 use crate::trace::{Confidence, ContainerIx};
 use crate::verb::Verb;
@@ -22,6 +22,10 @@ pub fn judge(view: &View<'_>, story: &Story<'_>, report: &mut Report) {
     exits(view, story, report);
 }
 
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "names the few verbs it reads; the others say nothing to it"
+)]
 fn created_after_delete(view: &View<'_>, story: &Story<'_>, report: &mut Report) {
     let mut delete: Option<usize> = None;
     for i in story.entries.iter().copied() {
@@ -206,13 +210,12 @@ fn reported(view: &View<'_>, story: &Story<'_>, c: ContainerIx) -> bool {
     story.entries.iter().any(|i| {
         let e = view.entry(*i);
         e.witness == Witness::Kubelet
-            && match &e.payload {
-                Payload::Status(s) => s.containers.iter().any(|s| {
+            && e.payload.status().is_some_and(|s| {
+                s.containers.iter().any(|s| {
                     (s.id.as_ref() == id && s.state == Some("terminated"))
                         || s.last.as_ref().is_some_and(|(last, ..)| Some(last) == id)
-                }),
-                _ => false,
-            }
+                })
+            })
     })
 }
 

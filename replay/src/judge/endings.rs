@@ -3,7 +3,7 @@
 use super::kind::Kind;
 use super::report::Report;
 use super::story::{Story, View, note, spoken};
-use crate::evidence::{Payload, Witness};
+use crate::evidence::Witness;
 use crate::stamp::{Moment, SECOND};
 use crate::verb::Verb;
 
@@ -107,10 +107,9 @@ fn stuck(view: &View<'_>, story: &Story<'_>, report: &mut Report) {
 
 /// The pod's grace in seconds: by its object, by a stop that was asked for, or the default.
 fn grace(view: &View<'_>, story: &Story<'_>) -> i64 {
-    let of = |i: usize| match &view.entry(i).payload {
-        Payload::Object(object) => object.deletion.map(|(_, g)| g).or(object.grace),
-        Payload::Grace(seconds) => Some(*seconds),
-        _ => None,
+    let of = |i: usize| {
+        let payload = &view.entry(i).payload;
+        payload.object().and_then(|o| o.deletion.map(|(_, g)| g).or(o.grace)).or(payload.grace())
     };
     story.entries.iter().copied().filter_map(of).max().unwrap_or(30).clamp(0, 1 << 30)
 }
@@ -120,10 +119,7 @@ fn late(view: &View<'_>, story: &Story<'_>, report: &mut Report) {
     const LATE: i64 = 20 * SECOND;
     let terminal = story.all(view, &[Verb::StatusPatched]).find(|i| {
         let e = view.entry(*i);
-        let phase = match &e.payload {
-            Payload::Status(s) => s.phase.as_deref(),
-            _ => None,
-        };
+        let phase = e.payload.status().and_then(|s| s.phase.as_deref());
         !e.coarse && matches!(phase, Some("Succeeded" | "Failed"))
     });
     let Some(told) = terminal else { return };

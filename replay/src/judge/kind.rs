@@ -131,6 +131,9 @@ kinds! {
     /// A phase that went back.
     IllegalTransition = "illegal-phase-transition", Some(S10), "B10, B12",
         "a pod's phase was to go back from a terminal one";
+    /// What the oracles say of nodefold's own journal.
+    InvariantBroken = "invariant-broken", None, "",
+        "the oracles of the numbered invariants say so of the journal's own facts and commands";
     /// What the program itself calls impossible.
     ProgrammerError = "programmer-error", None, "",
         "the kubelet met a state that its authors had ruled out";

@@ -16,7 +16,7 @@ mod volumes;
 
 pub use kind::Kind;
 pub use report::{Finding, Note, Report, rfc3339};
-pub use story::{Story, View};
+pub use story::View;
 
 use crate::trace::Trace;
 
@@ -42,14 +42,14 @@ fn settle(report: &mut Report) {
     let explained =
         |a: &Finding, by: Kind, all: &[Finding]| all.iter().any(|f| f.kind == by && f.pod == a.pod);
     let all = report.findings.clone();
-    report.findings.retain(|f| match f.kind {
+    let by = [
         // A volume that a restart could not rebuild fails to unmount because of that.
-        Kind::UnmountFailed => !explained(f, Kind::ReconstructionFailed, &all),
+        (Kind::UnmountFailed, Kind::ReconstructionFailed),
         // Of a pod that was never let start, and one that holds its name, the block says all.
-        Kind::StuckTerminating => !explained(f, Kind::StaticReplacementBlocked, &all),
+        (Kind::StuckTerminating, Kind::StaticReplacementBlocked),
         // A container that was made too late runs for a pod that is gone: one story.
-        Kind::UnknownPodContainer => !explained(f, Kind::CreatedAfterDelete, &all),
-        _ => true,
-    });
+        (Kind::UnknownPodContainer, Kind::CreatedAfterDelete),
+    ];
+    report.findings.retain(|f| !by.iter().any(|(kind, cause)| f.kind == *kind && explained(f, *cause, &all)));
     report.findings.sort_by(|a, b| (a.at, a.kind, &a.evidence).cmp(&(b.at, b.kind, &b.evidence)));
 }

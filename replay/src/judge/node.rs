@@ -16,6 +16,7 @@ pub fn judge(view: &View<'_>, report: &mut Report) {
     stops(view, report);
     sandboxes(view, report);
     nameless_orphans(view, report);
+    own_journals(view, report);
 }
 
 fn with_verb(view: &View<'_>, verb: Verb) -> Vec<usize> {
@@ -209,6 +210,24 @@ fn nameless_orphans(view: &View<'_>, report: &mut Report) {
         );
         let mut finding = view.finding(Kind::UnmountFailed, None, &[list[0], list[list.len() - 1]], text);
         finding.instance = Some(name);
+        report.findings.push(finding);
+    }
+}
+
+/// What the oracles found in nodefold's own journals.
+fn own_journals(view: &View<'_>, report: &mut Report) {
+    for (file, violation, records) in &view.trace.broken {
+        let proves = |i: &usize| {
+            let e = view.entry(*i);
+            e.file as usize == *file && records.contains(&e.line)
+        };
+        let evidence: Vec<usize> = (0..view.trace.entries.len()).filter(proves).collect();
+        let uid = violation.pod.to_string();
+        let pod = view.trace.pods.iter().position(|p| p.uid.as_deref() == Some(&uid));
+        let pod = pod.and_then(|p| u32::try_from(p).ok()).map(crate::trace::PodIx);
+        let mut finding = view.finding(Kind::InvariantBroken, pod, &evidence, violation.explanation.clone());
+        finding.invariant = Some(violation.invariant);
+        finding.at = Moment(i64::try_from(violation.at.0).unwrap_or(i64::MAX));
         report.findings.push(finding);
     }
 }

@@ -14,6 +14,7 @@
 use super::kind::Kind;
 use crate::stamp::Moment;
 use crate::trace::{Confidence, Entry, PodIx, Trace, written};
+use nodefold_model::Invariant;
 use serde_json::{Map, Value, json};
 
 /// Something wrong.
@@ -21,6 +22,8 @@ use serde_json::{Map, Value, json};
 pub struct Finding {
     /// What kind.
     pub kind: Kind,
+    /// The invariant that it breaks, if it is one of the numbered.
+    pub invariant: Option<Invariant>,
     /// In which pod.
     pub pod: Option<PodIx>,
     /// Which container, volume or device.
@@ -89,7 +92,7 @@ impl Report {
 fn finding(f: &Finding, trace: &Trace) -> Value {
     json!({
         "kind": f.kind.as_str(),
-        "invariant": f.kind.invariant().map(|i| i.to_string()),
+        "invariant": f.invariant.map(|i| i.to_string()),
         "pod": f.pod.map(|p| trace.pod_name(p)),
         "uid": f.pod.and_then(|p| trace.pod(p).uid.as_deref()),
         "instance": f.instance,

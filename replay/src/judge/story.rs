@@ -175,6 +175,7 @@ impl<'a> View<'a> {
             .unwrap_or(self.end);
         Finding {
             kind,
+            invariant: kind.invariant(),
             pod,
             instance: None,
             at,
@@ -188,6 +189,10 @@ impl<'a> View<'a> {
 }
 
 impl Life {
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "names the few verbs it reads; the others say nothing to it"
+    )]
     fn take(&mut self, entry: &Entry, i: usize) {
         let at = entry.at;
         let first = |slot: &mut Option<(Moment, usize)>| {
@@ -196,11 +201,7 @@ impl Life {
             }
         };
         match entry.verb {
-            Verb::ContainerCreated => {
-                if !entry.coarse {
-                    first(&mut self.created);
-                }
-            }
+            Verb::ContainerCreated if !entry.coarse => first(&mut self.created),
             Verb::ContainerStarted | Verb::ContainerRunning => {
                 if !entry.coarse || self.started.is_none() {
                     first(&mut self.started);
@@ -210,11 +211,9 @@ impl Life {
                 }
             }
             Verb::ContainerDead | Verb::ContainerGone => first(&mut self.seen_dead),
-            Verb::ContainerExited => match entry.witness {
-                // "container finished" is PLEG's word, as late as the rest of it.
-                Witness::Kubelet => first(&mut self.seen_dead),
-                _ => self.end(at, i),
-            },
+            // "container finished" is PLEG's word, as late as the rest of it.
+            Verb::ContainerExited if entry.witness == Witness::Kubelet => first(&mut self.seen_dead),
+            Verb::ContainerExited => self.end(at, i),
             Verb::StopReturned => {
                 if self.returned.is_none() {
                     self.returned = Some((at, i));
@@ -223,11 +222,7 @@ impl Life {
             }
             Verb::ContainerRemoved => self.end(at, i),
             Verb::StopRequested | Verb::RuntimeStop | Verb::GraceOverridden => {
-                let grace = match entry.payload {
-                    crate::evidence::Payload::Grace(seconds) => Some(seconds),
-                    _ => None,
-                };
-                self.stops.push((at, grace, i));
+                self.stops.push((at, entry.payload.grace(), i));
             }
             _ => {}
         }

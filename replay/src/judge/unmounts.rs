@@ -47,12 +47,9 @@ fn failed(view: &View<'_>, story: &Story<'_>, report: &mut Report) {
         let name = volume.map_or_else(|| "a volume".to_owned(), |v| view.trace.volume_name(v));
         let gone = |i: &usize| {
             let e = view.entry(*i);
-            e.at > view.entry(last).at
-                && match e.verb {
-                    Verb::Unmounted | Verb::MountGone => e.volume == volume,
-                    Verb::VolumesUnmounted | Verb::PathsCleaned | Verb::OrphanDirCleaned => true,
-                    _ => false,
-                }
+            let own = matches!(e.verb, Verb::Unmounted | Verb::MountGone) && e.volume == volume;
+            let all = matches!(e.verb, Verb::VolumesUnmounted | Verb::PathsCleaned | Verb::OrphanDirCleaned);
+            e.at > view.entry(last).at && (own || all)
         };
         let resolved = story.entries.iter().copied().find(|i| gone(i));
         let lasted = view.entry(last).at.since(view.entry(first).at);
@@ -161,11 +158,7 @@ fn artifacts(view: &View<'_>, story: &Story<'_>, report: &mut Report) {
 fn orphan_dirs(view: &View<'_>, story: &Story<'_>, report: &mut Report) {
     let errors: Vec<usize> = story.all(view, &[Verb::OrphanDirLeft]).collect();
     let (Some(first), Some(last)) = (errors.first().copied(), errors.last().copied()) else { return };
-    let hidden = errors.iter().map(|i| match view.entry(*i).payload {
-        Payload::Count(n, _) => n,
-        _ => 1,
-    });
-    let most = hidden.max().unwrap_or(1);
+    let most = errors.iter().filter_map(|i| view.entry(*i).payload.hidden()).max().unwrap_or(1);
     let lasted = view.entry(last).at.since(view.entry(first).at);
     let cleaned =
         story.all(view, &[Verb::OrphanDirCleaned]).find(|i| view.entry(*i).at > view.entry(last).at);
@@ -249,10 +242,8 @@ fn waiting(view: &View<'_>, story: &Story<'_>, report: &mut Report) {
             &[Verb::VolumesReady, Verb::ContainerStarted, Verb::ContainerRunning, Verb::SandboxCreated],
         )
         .find(|i| view.entry(*i).at > at);
-    let names = match &view.entry(last).payload {
-        Payload::Names(names) => names.join(" "),
-        _ => "its volumes".to_owned(),
-    };
+    let names = view.entry(last).payload.names().join(" ");
+    let names = if names.is_empty() { "its volumes".to_owned() } else { names };
     if let Some(came) = came {
         note(
             report,

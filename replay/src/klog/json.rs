@@ -41,19 +41,7 @@ pub fn from_json(
         sink.skip(Skipped::NothingSaid);
         return true;
     };
-    let caller = object.get("caller").and_then(Value::as_str).unwrap_or_default();
-    let file = caller.rsplit('/').next().unwrap_or_default().split(':').next().unwrap_or_default();
-    let error = object.contains_key("err") || !object.contains_key("v");
-    let record = Record {
-        severity: Some(if error { b'E' } else { b'I' }),
-        stamp: Some(stamp),
-        received,
-        pid,
-        file: file.as_bytes(),
-        body: &body,
-        host,
-        line,
-    };
+    let record = Record { stamp: Some(stamp), received, pid, body: &body, host, line };
     reader.read(&record, sink);
     true
 }

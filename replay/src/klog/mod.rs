@@ -28,16 +28,12 @@ use crate::verb::Verb;
 /// One record of a kubelet, whole.
 #[derive(Clone, Debug)]
 pub struct Record<'a> {
-    /// `I`, `W`, `E`, `F`, if not lost.
-    pub severity: Option<u8>,
     /// When.
     pub stamp: Option<Stamp>,
     /// When the collector got it.
     pub received: Option<Stamp>,
     /// Which process.
     pub pid: u64,
-    /// The source file.
-    pub file: &'a [u8],
     /// What it says.
     pub body: &'a [u8],
     /// On which host.

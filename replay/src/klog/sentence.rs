@@ -95,12 +95,9 @@ fn read(record: &Record<'_>, text: &[u8], fields: Option<&Fields<'_>>, sink: &mu
         draft.pod.name = named.name.or(draft.pod.name);
         draft.pod.cut = named.cut;
     }
-    match verb {
-        Verb::UnmountFailed | Verb::DeviceUnmountFailed | Verb::MountFailed => {
-            let error = fields.and_then(|f| f.any(&["err", "error"])).map(|e| e.text());
-            draft.payload = Payload::Text(name(shortened(error.as_deref().unwrap_or(text))));
-        }
-        _ => {}
+    if matches!(verb, Verb::UnmountFailed | Verb::DeviceUnmountFailed | Verb::MountFailed) {
+        let error = fields.and_then(|f| f.any(&["err", "error"])).map(|e| e.text());
+        draft.payload = Payload::Text(name(shortened(error.as_deref().unwrap_or(text))));
     }
     sink.push(draft);
 }

@@ -413,14 +413,13 @@ fn orphaned(record: &Record<'_>, sink: &mut Sink) {
     if !stuck && !waiting {
         return;
     }
-    let verb = if stuck { Verb::OrphanDirLeft } else { Verb::OrphanVolumesLeft };
-    let mut draft = record.draft(verb);
+    let mut draft = record.draft(if stuck { Verb::OrphanDirLeft } else { Verb::OrphanVolumesLeft });
     draft.pod = pod_in(body);
     let hidden = after(body, b"There were a total of ").and_then(scan::number).map_or(1, |(n, _)| n);
     let text = name(shortened(body));
-    draft.payload = match verb {
-        Verb::OrphanDirLeft => Payload::Count(i64::try_from(hidden).unwrap_or(i64::MAX), text),
-        _ => Payload::Text(text),
+    draft.payload = match stuck {
+        true => Payload::Count(i64::try_from(hidden).unwrap_or(i64::MAX), text),
+        false => Payload::Text(text),
     };
     sink.push(draft);
 }

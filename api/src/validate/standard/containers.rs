@@ -75,7 +75,7 @@ pub(super) fn ephemerals(pod: &Value, config: &ApiConfig, errors: &mut Errors) {
     for (i, container) in all.iter().enumerate() {
         let path = format!("spec.ephemeralContainers[{i}]");
         common(pod, container, config, &path, errors);
-        images_unpadded(std::slice::from_ref(container), &path, errors);
+        image_unpadded(container, &path, errors);
         if !names.insert(name(container)) {
             errors.of("C3").duplicate(format!("{path}.name"), name(container), "");
         }
@@ -134,19 +134,12 @@ fn common(pod: &Value, container: &Value, config: &ApiConfig, path: &str, errors
     }
 }
 
-/// S2, M2: spaces around an image's name.
-pub(super) fn images_unpadded(containers: &[Value], path: &str, errors: &mut Errors) {
-    let indexed = path.ends_with("Containers") || path.ends_with("containers");
-    for (i, container) in containers.iter().enumerate() {
-        let image = text(container, "image");
-        if image.trim() != image {
-            let field = if indexed { format!("{path}[{i}].image") } else { format!("{path}.image") };
-            errors.of("S2").invalid(
-                field,
-                &Value::from(image),
-                "must not have leading or trailing whitespace",
-            );
-        }
+/// S2, M2: no spaces around an image's name.
+pub(super) fn image_unpadded(container: &Value, path: &str, errors: &mut Errors) {
+    let image = text(container, "image");
+    if image.trim() != image {
+        let detail = "must not have leading or trailing whitespace";
+        errors.of("S2").invalid(format!("{path}.image"), &Value::from(image), detail);
     }
 }
 

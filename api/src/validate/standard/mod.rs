@@ -36,8 +36,10 @@ pub(super) fn pod(pod: &Value, config: &ApiConfig, errors: &mut Errors) {
     pod_resources::consistent(pod, errors);
     spec::rest(pod, errors);
     volumes::tokens_need_an_account(pod, errors);
-    for (list, path) in [("containers", "spec.containers"), ("initContainers", "spec.initContainers")] {
-        containers::images_unpadded(spec_list(pod, list), path, errors);
+    for list in ["containers", "initContainers"] {
+        for (i, container) in spec_list(pod, list).iter().enumerate() {
+            containers::image_unpadded(container, &format!("spec.{list}[{i}]"), errors);
+        }
     }
 }
 

@@ -58,15 +58,11 @@ pub(super) fn rest(pod: &Value, errors: &mut Errors) {
         }
     }
     scheduling_gates(pod, errors);
-    for (field, value) in [("serviceAccountName", text(spec, "serviceAccountName"))] {
+    for field in ["serviceAccountName", "nodeName"] {
+        let value = text(spec, field);
         if let Some(problem) = subdomain_problem(value).filter(|_| !value.is_empty()) {
             errors.invalid(format!("spec.{field}"), &Value::from(value), problem);
         }
-    }
-    if let Some(problem) =
-        subdomain_problem(text(spec, "nodeName")).filter(|_| !text(spec, "nodeName").is_empty())
-    {
-        errors.invalid("spec.nodeName", at(spec, "nodeName"), problem);
     }
     let deadline = at(spec, "activeDeadlineSeconds");
     if deadline.as_i64().is_some_and(|s| !(1..=i64::from(i32::MAX)).contains(&s)) {

@@ -90,7 +90,7 @@ fn source(volume: &Value, path: &str, errors: &mut Errors) {
         "persistentVolumeClaim" if text(of, "claimName").is_empty() => {
             errors.of("S19").required(format!("{at_source}.claimName"), "");
         }
-        // Sources that no node of ours runs (SEMANTICS "The API's side"): any is refused later than here.
+        // Sources that no node of ours mounts: what is in them is stored as it is.
         _ => {}
     }
     for second in found {

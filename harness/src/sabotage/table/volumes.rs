@@ -42,7 +42,7 @@ pub(super) static TABLE: &[Saboteur] = &[
         races: &["B1", "V2"],
         breaks: Invariant::S1,
         wrong: &[Wrong::Adds(unmounts_on_a_partial_list)],
-        story: "the-list-is-partial",
+        story: "",
     },
     Saboteur {
         name: "tears-down-on-a-failed-refresh",

@@ -1,0 +1,156 @@
+//! What this host lets the Linux backend do: one line for each thing, and the mode that follows (linux-executor §10).
+
+use crate::cgroups::Cgroups;
+use crate::mounts;
+use crate::sys;
+use rustix::mount::MountAttrFlags;
+use rustix::thread::{CapabilitySet, UnshareFlags, capabilities};
+use std::path::Path;
+
+/// How a node can run here.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Everything.
+    Full,
+    /// Everything but what CAP_SYS_RESOURCE gives: no lower oom_score_adj, no higher rlimits.
+    NoSysResource,
+    /// No containers: only the simulated world.
+    None,
+}
+
+impl Mode {
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Mode::Full => "full",
+            Mode::NoSysResource => "no-sys-resource",
+            Mode::None => "none",
+        }
+    }
+}
+
+/// One thing that was looked at.
+#[derive(Clone, Debug)]
+pub struct Finding {
+    /// What.
+    pub what: &'static str,
+    /// It is there.
+    pub there: bool,
+    /// The backend can't do without.
+    pub needed: bool,
+    /// What it is, or what follows from its absence and what to do.
+    pub detail: String,
+}
+
+/// Looks at everything. It leaves this thread in a mount namespace of its own: for a process that does nothing else.
+pub fn examine() -> (Mode, Vec<Finding>) {
+    let mut findings = Vec::new();
+    let held = capabilities(None).map(|sets| sets.effective).unwrap_or(CapabilitySet::empty());
+    let has = |capability: CapabilitySet| held.contains(capability);
+    let mut add = |what, there: bool, needed, present: &str, absent: &str| {
+        let detail = if there { present } else { absent }.to_owned();
+        findings.push(Finding { what, there, needed, detail });
+    };
+    let unshared = sys::unshare(
+        UnshareFlags::NEWNS | UnshareFlags::NEWPID | UnshareFlags::NEWUTS | UnshareFlags::NEWIPC,
+    );
+    let refused = unshared.err().map(|errno| std::io::Error::from(errno).to_string()).unwrap_or_default();
+    add(
+        "namespaces",
+        unshared.is_ok(),
+        true,
+        "mount, pid, uts and ipc namespaces can be made",
+        &format!("unshare: {refused}: run as root (CAP_SYS_ADMIN)"),
+    );
+    let network = sys::unshare(UnshareFlags::NEWNET);
+    add("network namespace", network.is_ok(), true, "can be made", "run as root (CAP_SYS_ADMIN)");
+    let device_nodes = has(CapabilitySet::MKNOD);
+    add(
+        "CAP_MKNOD",
+        device_nodes,
+        true,
+        "containers get their own /dev",
+        "device nodes can't be made: run as root",
+    );
+    let resource = has(CapabilitySet::SYS_RESOURCE);
+    add(
+        "CAP_SYS_RESOURCE",
+        resource,
+        false,
+        "oom_score_adj can be lowered",
+        "oom_score_adj stays where it is for Guaranteed pods; limits of processes can't be raised",
+    );
+    match Cgroups::detect("nodefold-doctor".into()) {
+        Ok(cgroups) => {
+            add(
+                "cgroup limits",
+                cgroups.has_limits(),
+                false,
+                "cpu and memory of pods and containers are limited",
+                "no cpu and memory controllers: nothing is limited, and a resize is refused",
+            );
+            add(
+                "cgroup.kill",
+                cgroups.kills_as_a_whole(),
+                false,
+                "a container is killed as a whole by the kernel",
+                "no cgroup2 is mounted: processes are killed one by one",
+            );
+            add(
+                "device rules",
+                cgroups.has_device_rules(),
+                false,
+                "containers may open only their own devices",
+                "no devices controller of version 1, and no BPF program is written for version 2: CAP_MKNOD in a container opens any device",
+            );
+        }
+        Err(fault) => add("cgroups", false, true, "", &fault.message),
+    }
+    let kinds = std::fs::read_to_string("/proc/filesystems").unwrap_or_default();
+    let knows = |kind: &str| kinds.split_whitespace().any(|known| known == kind);
+    for kind in ["overlay", "tmpfs", "mqueue", "devpts"] {
+        add(kind, knows(kind), true, "the kernel has it", "the kernel lacks it");
+    }
+    add("hugetlbfs", knows("hugetlbfs"), false, "the kernel has it", "no emptyDir of medium HugePages");
+    let noswap = mounts::detached("tmpfs", &[("noswap", None)], MountAttrFlags::empty()).is_ok();
+    add(
+        "tmpfs noswap",
+        noswap,
+        false,
+        "secrets are never swapped out",
+        "before Linux 6.4 a tmpfs may be swapped out",
+    );
+    add(
+        "exit codes without being the parent",
+        tells_exits(),
+        false,
+        "the second source of exits (PIDFD_GET_INFO)",
+        "before Linux 6.15: of a container whose shim died, the exit code is unknown and counts as failure",
+    );
+    let busybox = ["/bin/busybox", "/usr/bin/busybox"].iter().any(|path| Path::new(path).is_file());
+    add(
+        "busybox",
+        busybox,
+        false,
+        "registry.local/busybox is made from it",
+        "no registry.local/busybox: apt-get install busybox-static",
+    );
+    let mode = match (findings.iter().all(|finding| finding.there || !finding.needed), resource) {
+        (false, _) => Mode::None,
+        (true, true) => Mode::Full,
+        (true, false) => Mode::NoSysResource,
+    };
+    (mode, findings)
+}
+
+/// Whether the kernel tells how a process ended to somebody who is not its parent.
+fn tells_exits() -> bool {
+    let tell = || -> Option<i32> {
+        let mut child = std::process::Command::new("/bin/sh").args(["-c", "exit 7"]).spawn().ok()?;
+        let pid = rustix::process::Pid::from_raw(i32::try_from(child.id()).ok()?)?;
+        let pidfd = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).ok()?;
+        child.wait().ok()?;
+        sys::exit_status_of(&pidfd)
+    };
+    tell() == Some(7 << 8)
+}

@@ -1,0 +1,185 @@
+//! A second process in a container that runs: what `exec`, exec probes and lifecycle hooks do. And requests from inside a pod's
+//! network. It enters from outside, through the pidfd of the container's first process, in a process of its own with one
+//! thread: the agent starts this program for it.
+
+use super::child;
+use super::plan::ContainerPlan;
+use super::wire::{self, Answer, Ask, ListedState, Request, Tell};
+use crate::fault::{Attempt, Fault};
+use crate::{beneath, mounts, sys};
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
+use rustix::process::{WaitId, WaitIdOptions, waitid};
+use rustix::thread::{ThreadNameSpaceType, move_into_thread_name_spaces};
+use serde::{Deserialize, Serialize};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
+use std::time::Duration;
+
+/// The hidden first argument that makes a program do this.
+pub const ARGUMENT: &str = "__nodefold-join";
+
+/// The exit code that says that it could not be done at all, or that a request was not answered well.
+pub const COULD_NOT: u8 = 125;
+
+/// What to do in a container.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Errand {
+    /// The sandbox's directory.
+    pub sandbox: String,
+    /// The container's name there.
+    pub container: String,
+    /// `cgroup.procs` files to enter first.
+    pub joins: Vec<String>,
+    /// What.
+    pub task: Task,
+}
+
+/// A task.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Task {
+    /// Run a program, with the container's environment and confinement.
+    Run(Vec<String>),
+    /// Connect.
+    Connect {
+        /// To what, in the pod's network.
+        address: SocketAddr,
+        /// Giving up after.
+        timeout_ms: u64,
+    },
+    /// Get a page; any answer from 200 to 399 is well.
+    Get {
+        /// From where, in the pod's network.
+        address: SocketAddr,
+        /// Its path.
+        path: String,
+        /// Further header lines.
+        headers: Vec<(String, String)>,
+        /// Giving up after.
+        timeout_ms: u64,
+    },
+}
+
+/// Does an errand. The exit code is the program's; for a request 0 is success, and what went wrong is printed.
+pub fn run(errand: &Errand) -> Result<i32, Fault> {
+    let process = first_process(errand)?;
+    let everything = ThreadNameSpaceType::MOUNT
+        | ThreadNameSpaceType::PROCESS_ID
+        | ThreadNameSpaceType::NETWORK
+        | ThreadNameSpaceType::INTER_PROCESS_COMMUNICATION
+        | ThreadNameSpaceType::HOST_NAME_AND_NIS_DOMAIN_NAME
+        | ThreadNameSpaceType::CONTROL_GROUP;
+    match &errand.task {
+        Task::Run(args) => {
+            let mut plan = plan_of(errand)?;
+            plan.args.clone_from(args);
+            for procs in &errand.joins {
+                std::fs::write(procs, "0").attempt(|| format!("enter {procs}"))?;
+            }
+            move_into_thread_name_spaces(process.as_fd(), everything).attempt(|| "enter the container")?;
+            let made = sys::clone_child(sys::NewNamespaces::default(), None, &[], || {
+                match child::execute(&plan, true) {
+                    Ok(()) => 0,
+                    Err(fault) => {
+                        // As a shell says it: found but not to be run, or not found.
+                        std::io::stderr().write_all(format!("{fault}\n").as_bytes()).ok();
+                        126 + i32::from(fault.message.contains("not found"))
+                    }
+                }
+            });
+            let made = made.attempt(|| "clone a process in the container")?;
+            let ended =
+                waitid(WaitId::PidFd(made.pidfd.as_fd()), WaitIdOptions::EXITED).attempt(|| "wait for it")?;
+            let Some(ended) = ended else { return Err(Fault::uncertain("it did not end")) };
+            Ok(ended
+                .terminating_signal()
+                .map_or_else(|| ended.exit_status().unwrap_or(0), |signal| 128 + signal))
+        }
+        Task::Connect { address, timeout_ms } => {
+            move_into_thread_name_spaces(process.as_fd(), ThreadNameSpaceType::NETWORK)
+                .attempt(|| "enter the network")?;
+            TcpStream::connect_timeout(address, Duration::from_millis(*timeout_ms))
+                .attempt(|| format!("dial tcp {address}"))?;
+            Ok(0)
+        }
+        Task::Get { address, path, headers, timeout_ms } => {
+            move_into_thread_name_spaces(process.as_fd(), ThreadNameSpaceType::NETWORK)
+                .attempt(|| "enter the network")?;
+            get(*address, path, headers, Duration::from_millis(*timeout_ms))
+        }
+    }
+}
+
+fn get(
+    address: SocketAddr,
+    path: &str,
+    headers: &[(String, String)],
+    timeout: Duration,
+) -> Result<i32, Fault> {
+    let asked = || format!("Get \"http://{address}{path}\"");
+    let mut stream = TcpStream::connect_timeout(&address, timeout).attempt(asked)?;
+    stream.set_read_timeout(Some(timeout)).and(stream.set_write_timeout(Some(timeout))).attempt(asked)?;
+    let mut request = format!("GET {path} HTTP/1.1\r\nConnection: close\r\n");
+    if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("host")) {
+        request.push_str(&format!("Host: {address}\r\n"));
+    }
+    if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("user-agent")) {
+        request.push_str("User-Agent: kube-probe/1.35\r\n");
+    }
+    for (name, value) in headers {
+        request.push_str(&format!("{name}: {value}\r\n"));
+    }
+    request.push_str("\r\n");
+    stream.write_all(request.as_bytes()).attempt(asked)?;
+    // The status line is all that counts; a server that sends more is not waited for.
+    let mut answer = Vec::new();
+    let mut buffer = [0; 512];
+    while !answer.contains(&b'\n') && answer.len() < 8192 {
+        match stream.read(&mut buffer).attempt(asked)? {
+            0 => break,
+            got => answer.extend_from_slice(&buffer[..got]),
+        }
+    }
+    let line = String::from_utf8_lossy(&answer);
+    let code = line.split_whitespace().nth(1).and_then(|code| code.parse::<u16>().ok());
+    match code {
+        Some(200..400) => Ok(0),
+        Some(code) => Err(Fault::refused(format!("HTTP probe failed with statuscode: {code}"))),
+        None => Err(Fault::refused(format!("{}: malformed HTTP response", asked()))),
+    }
+}
+
+/// The container's first process, if it runs: the shim knows.
+fn first_process(errand: &Errand) -> Result<OwnedFd, Fault> {
+    let dir = beneath::open_root(Path::new(&errand.sandbox))?;
+    let open = || -> Result<OwnedFd, rustix::io::Errno> {
+        let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
+        connect(&socket, &SocketAddrUnix::new(mounts::path_in(&dir, super::shim::SOCKET))?)?;
+        Ok(socket)
+    };
+    let socket = open().attempt(|| "connect to the pod's shim")?;
+    wire::send(&socket, &Request { number: 1, ask: Ask::List }, &[]).attempt(|| "ask the pod's shim")?;
+    let told = wire::receive::<Tell>(&socket).attempt(|| "hear the pod's shim")?;
+    let Some((Tell::Answer { answer: Answer::Listed(listed), .. }, pidfds)) = told else {
+        return Err(Fault::uncertain("the pod's shim does not list its containers"));
+    };
+    let mut pidfds = pidfds.into_iter();
+    for one in listed {
+        let lives = !matches!(one.state, ListedState::Ended(_));
+        let pidfd = if lives { pidfds.next() } else { None };
+        if one.id == errand.container {
+            return match (one.state, pidfd) {
+                (ListedState::Running { .. }, Some(pidfd)) => Ok(pidfd),
+                _ => Err(Fault::refused(format!("container {} is not running", one.id))),
+            };
+        }
+    }
+    Err(Fault::refused(format!("container {} not found", errand.container)))
+}
+
+fn plan_of(errand: &Errand) -> Result<ContainerPlan, Fault> {
+    let path = Path::new(&errand.sandbox).join("c").join(&errand.container).join("plan.json");
+    let text = std::fs::read(&path).attempt(|| format!("read {}", path.display()))?;
+    serde_json::from_slice(&text).map_err(|error| Fault::refused(format!("{}: {error}", path.display())))
+}

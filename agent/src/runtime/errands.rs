@@ -1,0 +1,188 @@
+//! What is done in a running container besides its own program: lifecycle hooks and probes, each in a process of its own.
+
+use super::{Phase, Runtime, container_group};
+use crate::cgroups::Cgroups;
+use crate::fault::{Attempt, Fault};
+use crate::layout::{self, Layout};
+use crate::pod::join::{self, Errand, Task};
+use nodefold_core::ids::{ContainerId, PodUid};
+use nodefold_core::time::Nanos;
+use serde_json::Value;
+use std::io::Read;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::process::{Command, Stdio};
+
+/// So much of what a hook or probe prints is told.
+const TOLD: u64 = 1024;
+
+/// How an errand ended.
+pub struct Done {
+    /// It went well.
+    pub well: bool,
+    /// What it said.
+    pub said: String,
+}
+
+impl Runtime {
+    /// An errand to a container that runs.
+    pub fn errand(&self, pod: PodUid, id: &ContainerId, task: Task) -> Result<Errand, Fault> {
+        let state = self.lock();
+        let known = state.containers.get(&(pod, id.clone()));
+        let known = known.ok_or_else(|| Fault::refused(format!("container {id} not found")))?;
+        if !matches!(known.phase, Phase::Running { .. }) {
+            return Err(Fault::refused(format!("container {id} is not running")));
+        }
+        let joins = self.cgroups.procs(&container_group(pod, id));
+        Ok(Errand {
+            sandbox: self.sandbox_dir(pod, known.sandbox).display().to_string(),
+            container: layout::container_file(id),
+            joins: joins.iter().map(|path| path.display().to_string()).collect(),
+            task,
+        })
+    }
+
+    /// Does it, and waits for it, no longer than this.
+    pub fn do_errand(
+        &self,
+        pod: PodUid,
+        id: &ContainerId,
+        task: Task,
+        timeout: Option<Nanos>,
+    ) -> Result<Done, Fault> {
+        let errand = self.errand(pod, id, task)?;
+        let text = serde_json::to_string(&errand).map_err(|error| Fault::refused(error.to_string()))?;
+        let mut child = Command::new(&self.shim_program)
+            .args([join::ARGUMENT, &text])
+            .env_clear()
+            .current_dir("/")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .attempt(|| "start a process for it")?;
+        let in_time = wait(&child, timeout)?;
+        if !in_time {
+            child.kill().attempt(|| "end what takes too long")?;
+        }
+        let status = child.wait().attempt(|| "wait for it")?;
+        let mut said = String::new();
+        for pipe in [
+            child.stdout.take().map(|p| Box::new(p) as Box<dyn Read>),
+            child.stderr.take().map(|p| Box::new(p) as _),
+        ] {
+            if let (Some(pipe), true) = (pipe, in_time) {
+                let mut bytes = Vec::new();
+                pipe.take(TOLD).read_to_end(&mut bytes).ok();
+                said.push_str(&String::from_utf8_lossy(&bytes));
+            }
+        }
+        if !in_time {
+            said = format!("timed out after {}", timeout.unwrap_or(Nanos::ZERO));
+        }
+        Ok(Done { well: in_time && status.success(), said: said.trim_end().to_owned() })
+    }
+}
+
+/// An errand to the newest instance of a container, found on disk: for a program that is not the agent.
+pub fn errand_from_outside(
+    layout: &Layout,
+    pod: PodUid,
+    container: &str,
+    task: Task,
+) -> Result<Errand, Fault> {
+    let of_pod = layout.run().join("pods").join(pod.to_string());
+    let mut found = Vec::new();
+    for sandbox in std::fs::read_dir(&of_pod).into_iter().flatten().flatten() {
+        for file in std::fs::read_dir(sandbox.path().join("c")).into_iter().flatten().flatten() {
+            let id = layout::container_of_file(&file.file_name().to_string_lossy());
+            found.extend(id.filter(|id| &*id.name == container).map(|id| (id, sandbox.path())));
+        }
+    }
+    found.sort();
+    let Some((id, sandbox)) = found.pop() else {
+        return Err(Fault::refused(format!("there is no container {container} of pod {pod} on this node")));
+    };
+    let joins = Cgroups::detect(layout.cgroup_name())?.procs(&container_group(pod, &id));
+    Ok(Errand {
+        sandbox: sandbox.display().to_string(),
+        container: layout::container_file(&id),
+        joins: joins.iter().map(|path| path.display().to_string()).collect(),
+        task,
+    })
+}
+
+/// Whether the process ended in time.
+fn wait(child: &std::process::Child, timeout: Option<Nanos>) -> Result<bool, Fault> {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    let pid = i32::try_from(child.id()).ok().and_then(rustix::process::Pid::from_raw);
+    let pid = pid.ok_or_else(|| Fault::refused("a process without a number"))?;
+    let pidfd = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty())
+        .attempt(|| "open its pidfd")?;
+    let span = timeout.map(|time| Timespec {
+        tv_sec: i64::try_from(time.0 / 1_000_000_000).unwrap_or(i64::MAX),
+        tv_nsec: (time.0 % 1_000_000_000) as _,
+    });
+    let ended = poll(&mut [PollFd::new(&pidfd, PollFlags::IN)], span.as_ref()).attempt(|| "wait for it")?;
+    Ok(ended > 0)
+}
+
+/// What a handler of a hook or probe does, as a task; `None`: it only lets time pass.
+pub fn task_of(handler: &Value, container: &Value, timeout: Nanos) -> Result<Option<Task>, String> {
+    let timeout_ms = timeout.0 / 1_000_000;
+    if handler["exec"].is_object() {
+        let words = handler["exec"]["command"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        return Ok(Some(Task::Run(words.map(str::to_owned).collect())));
+    }
+    if handler["sleep"].is_object() {
+        return Ok(None);
+    }
+    for kind in ["httpGet", "tcpSocket"] {
+        let action = &handler[kind];
+        if !action.is_object() {
+            continue;
+        }
+        let port = port_of(&action["port"], container)?;
+        let host = match action["host"].as_str().filter(|host| !host.is_empty()) {
+            // The pod's own address.
+            None => IpAddr::V4(Ipv4Addr::LOCALHOST),
+            Some(host) => host
+                .parse()
+                .map_err(|_| format!("host {host:?} is no address: this node resolves no names"))?,
+        };
+        let address = SocketAddr::new(host, port);
+        if kind == "tcpSocket" {
+            return Ok(Some(Task::Connect { address, timeout_ms }));
+        }
+        if action["scheme"].as_str() == Some("HTTPS") {
+            return Err("this node can't speak HTTPS to a container".into());
+        }
+        let path = action["path"].as_str().filter(|path| !path.is_empty()).unwrap_or("/").to_owned();
+        let path = if path.starts_with('/') { path } else { format!("/{path}") };
+        let headers = action["httpHeaders"].as_array().into_iter().flatten();
+        let headers = headers
+            .map(|h| {
+                (h["name"].as_str().unwrap_or("").to_owned(), h["value"].as_str().unwrap_or("").to_owned())
+            })
+            .filter(|(name, value)| !format!("{name}{value}").contains(['\r', '\n']))
+            .collect();
+        return Ok(Some(Task::Get { address, path, headers, timeout_ms }));
+    }
+    Err("this node knows no such handler (exec, httpGet, tcpSocket and sleep it knows)".into())
+}
+
+/// A port by number, or by the name that the container gives it.
+fn port_of(port: &Value, container: &Value) -> Result<u16, String> {
+    let number =
+        |value: &Value| value.as_u64().and_then(|port| u16::try_from(port).ok()).filter(|port| *port > 0);
+    if let Some(port) = number(port) {
+        return Ok(port);
+    }
+    let name = port.as_str().unwrap_or("");
+    if let Ok(port) = name.parse::<u16>() {
+        return Ok(port);
+    }
+    let named = container["ports"].as_array().into_iter().flatten().find(|port| port["name"] == *name);
+    named
+        .and_then(|port| number(&port["containerPort"]))
+        .ok_or_else(|| format!("the container has no port {name:?}"))
+}

@@ -1,0 +1,76 @@
+//! `nodefold agent`: a node on this host, and what happens on it told as it happens.
+
+use crate::args;
+use crate::ending::{Ending, Unusable};
+use crate::out::Out;
+use crate::paint::{Tone, paint};
+use crate::view::{Form, View};
+use anyhow::Result;
+use nodefold_agent::clock;
+use nodefold_agent::daemon::{Daemon, Listener, Settings};
+use nodefold_agent::driver::Folded;
+use nodefold_agent::layout::Layout;
+use nodefold_core::event::Fact;
+use nodefold_harness::Record;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use std::path::Path;
+
+/// Shows what the agent does.
+struct Teller<'v, 'o> {
+    view: &'v mut View<'o>,
+}
+
+impl Listener for Teller<'_, '_> {
+    fn folded(&mut self, folded: &Folded) {
+        let at = folded.event.at;
+        if let Fact::PodApplied(pod) = &folded.event.fact {
+            let (namespace, name) = (pod.namespace.to_string(), pod.name.to_string());
+            self.view.record(&Record::PodNamed { pod: pod.uid, namespace, name });
+        }
+        self.view.record(&Record::Fact { seq: folded.seq, event: folded.event.clone() });
+        for transition in &folded.transitions {
+            self.view.record(&Record::Transition { at, transition: transition.clone() });
+        }
+        for command in &folded.commands {
+            self.view.record(&Record::Command { at, command: command.clone() });
+        }
+    }
+
+    fn told(&mut self, text: &str) {
+        self.view.out.complain(text);
+    }
+}
+
+/// Runs until TERM or INT. What the node runs goes on; the next agent takes it over.
+pub fn agent(args: &args::Agent, out: &mut Out) -> Result<Ending> {
+    let args::AgentBackend::Linux = args.backend;
+    let absolute = |path: &Path| std::path::absolute(path);
+    let settings = Settings {
+        layout: Layout::at(absolute(&args.data)?),
+        node_name: args.node_name.clone(),
+        manifests: absolute(&args.pods)?,
+        images: args.images.iter().cloned().collect(),
+        shim_program: std::env::current_exe()?,
+    };
+    let mut view = View::new(out, Form::Lines, args.verbose, clock::now());
+    let mut teller = Teller { view: &mut view };
+    let daemon = Daemon::open(settings, &mut teller)
+        .map_err(|fault| Unusable::new(fault, "see `nodefold doctor` for what this host allows"))?;
+    let stopper = daemon.stopper();
+    let mut signals = Signals::new([SIGTERM, SIGINT])?;
+    let handle = signals.handle();
+    let waiter = std::thread::spawn(move || {
+        if signals.forever().next().is_some() {
+            stopper.stop();
+        }
+    });
+    let done = daemon.run(&mut teller);
+    handle.close();
+    if waiter.join().is_err() {
+        teller.told("the thread that waits for signals panicked");
+    }
+    done.map_err(|fault| Unusable::new(fault, "start it again: it goes on from its journal"))?;
+    out.line(paint(Tone::Quiet.style(), "ended; what the node runs goes on"));
+    Ok(Ending::Good)
+}

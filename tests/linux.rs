@@ -1,0 +1,13 @@
+//! The real node, as root on this host: scenarios, an agent's life and deaths, and how a container is confined.
+#![allow(clippy::unwrap_used, clippy::disallowed_methods)]
+
+#[path = "linux/confinement.rs"]
+mod confinement;
+#[path = "linux/crash.rs"]
+mod crash;
+#[path = "linux/life.rs"]
+mod life;
+#[path = "linux/node.rs"]
+mod node;
+#[path = "linux/scenarios.rs"]
+mod scenarios;

@@ -1,0 +1,256 @@
+//! The parity probe: the same program on the same root in a container of ours and in one of runc reports the same
+//! confinement, item by item.
+
+use crate::node::Node;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+/// Says how it is confined, an item a line. Only busybox is there to say it. It tries nothing that would change the host if a
+/// container could do it: no clocks, no kernel settings that no namespace holds.
+const PROBE: &str = r#"
+say() { printf '%s=%s\n' "$1" "$2"; }
+say user "$(id)"
+for key in Uid Gid Groups CapInh CapPrm CapEff CapBnd CapAmb NoNewPrivs Seccomp; do
+  say "$key" "$(grep "^$key:" /proc/self/status | tr -s '\t ' ' ')"
+done
+say umask "$(umask)"
+say pid "$(cut -d' ' -f1 /proc/1/stat)"
+say hostname "$(hostname)"
+say cwd "$(pwd)"
+say cgroup "$(cat /proc/self/cgroup | cut -d: -f3 | sort -u | tr '\n' ' ')"
+say limits "$(tail -n +2 /proc/self/limits | tr -s ' ' | tr '\n' ';')"
+say oom_score_adj "$(cat /proc/self/oom_score_adj)"
+say env "$(env | grep -v -E '^(PWD|SHLVL|HOME|OLDPWD|_)=' | sort | tr '\n' ' ')"
+say devices "$(cd /dev && ls -l | grep '^[cbl]' | awk '{if (/^l/) print $1, $NF; else print $1, $5, $6, $NF}' | sort | tr '\n' ';')"
+say interfaces "$(ls /sys/class/net | tr '\n' ' ')"
+say descriptors "$(ls /proc/self/fd | wc -l)"
+for target in /proc /dev /dev/pts /dev/mqueue /dev/shm /sys /proc/bus /proc/fs /proc/irq /proc/sys /proc/acpi /proc/keys /proc/timer_list /sys/firmware; do
+  say "mount$target" "$(awk -v t="$target" '$2 == t {print $3, $4}' /proc/self/mounts)"
+done
+say mounts "$(awk '{print $2}' /proc/self/mounts | grep -v -E '^/(etc/.*)?$' | sort | tr '\n' ' ')"
+say masked "$(cat /proc/keys /proc/timer_list 2>/dev/null | wc -c) $(ls /sys/firmware | wc -l)"
+try() { if sh -c "$2" >/dev/null 2>&1; then say "$1" allowed; else say "$1" refused; fi; }
+try write_proc_sys 'cat /proc/sys/kernel/domainname > /proc/sys/kernel/domainname'
+try write_sys 'cat /sys/class/net/lo/ifalias > /sys/class/net/lo/ifalias'
+try mount 'mount -t tmpfs none /tmp'
+try set_hostname 'hostname other'
+try make_device 'mknod /tmp/vda b 254 0'
+try open_device 'head -c 1 /tmp/vda'
+try make_allowed 'mknod /tmp/zero c 1 5 && head -c 1 /tmp/zero'
+try chown 'touch /tmp/f && chown 1:1 /tmp/f'
+try chroot 'chroot / true'
+try raw_socket 'ping -c 1 -W 1 127.0.0.1'
+try kernel_log dmesg
+try ptrace_cap 'grep -q "^CapEff:.*ffffff" /proc/self/status'
+"#;
+
+/// A container's securityContext, and what it is in runc's words.
+struct Case {
+    name: &'static str,
+    context: Value,
+    process: Value,
+    read_only: bool,
+}
+
+fn default_capabilities() -> Vec<&'static str> {
+    vec![
+        "CAP_CHOWN",
+        "CAP_DAC_OVERRIDE",
+        "CAP_FSETID",
+        "CAP_FOWNER",
+        "CAP_MKNOD",
+        "CAP_NET_RAW",
+        "CAP_SETGID",
+        "CAP_SETUID",
+        "CAP_SETFCAP",
+        "CAP_SETPCAP",
+        "CAP_NET_BIND_SERVICE",
+        "CAP_SYS_CHROOT",
+        "CAP_KILL",
+        "CAP_AUDIT_WRITE",
+    ]
+}
+
+fn sets(names: &[&str]) -> Value {
+    json!({"bounding": names, "effective": names, "permitted": names})
+}
+
+fn cases() -> Vec<Case> {
+    let user = |uid: u32, gid: u32, groups: &[u32]| json!({"uid": uid, "gid": gid, "additionalGids": groups, "umask": 0o22});
+    vec![
+        Case {
+            name: "default",
+            context: json!({}),
+            process: json!({"user": user(0, 0, &[0]), "capabilities": sets(&default_capabilities()), "noNewPrivileges": false}),
+            read_only: false,
+        },
+        Case {
+            name: "hardened",
+            context: json!({
+                "runAsUser": 1000, "runAsGroup": 2000, "allowPrivilegeEscalation": false,
+                "readOnlyRootFilesystem": true, "capabilities": {"drop": ["ALL"]},
+            }),
+            process: json!({"user": user(1000, 2000, &[2000]), "capabilities": sets(&[]), "noNewPrivileges": true}),
+            read_only: true,
+        },
+        Case {
+            name: "more",
+            context: json!({"capabilities": {"add": ["SYS_PTRACE", "NET_ADMIN"], "drop": ["MKNOD", "CHOWN"]}}),
+            process: {
+                let mut names = default_capabilities();
+                names.retain(|name| !matches!(*name, "CAP_MKNOD" | "CAP_CHOWN"));
+                names.extend(["CAP_SYS_PTRACE", "CAP_NET_ADMIN"]);
+                json!({"user": user(0, 0, &[0]), "capabilities": sets(&names), "noNewPrivileges": false})
+            },
+            read_only: false,
+        },
+    ]
+}
+
+fn items(text: &str) -> BTreeMap<String, String> {
+    text.lines()
+        .filter_map(|line| line.split_once('='))
+        .map(|(key, value)| (key.to_owned(), value.trim().to_owned()))
+        .collect()
+}
+
+/// The options of a mount in an order that doesn't matter.
+fn normal(items: &mut BTreeMap<String, String>) {
+    for (key, value) in items.iter_mut().filter(|(key, _)| key.starts_with("mount/")) {
+        let mut words: Vec<&str> = value.split([' ', ',']).collect();
+        words.sort_unstable();
+        // The kernel tells `inode64` and such of its own.
+        words.retain(|word| !matches!(*word, "inode64" | "noswap"));
+        let _ = key;
+        *value = words.join(",");
+    }
+}
+
+#[test]
+fn a_container_is_confined_as_runcs_is() {
+    let runc = Command::new("runc").arg("--version").output();
+    assert!(
+        runc.is_ok_and(|output| output.status.success()),
+        "runc is the measuring stick: apt-get install runc"
+    );
+    let mut node = Node::new();
+    for case in cases() {
+        let manifest = json!({
+            "apiVersion": "v1", "kind": "Pod", "metadata": {"name": case.name},
+            "spec": {
+                "restartPolicy": "Never",
+                "containers": [{
+                    "name": "probe", "image": "registry.local/busybox:1", "command": ["sh", "-c", PROBE],
+                    "securityContext": case.context,
+                }],
+            },
+        });
+        node.write(&format!("{}.yaml", case.name), &manifest.to_string());
+    }
+    node.start();
+    let mut differences = Vec::new();
+    for case in cases() {
+        node.until(&format!("{} ended", case.name), |node| {
+            node.container(case.name, "probe").is_some_and(|c| c["state"]["terminated"].is_object())
+        });
+        let mut ours = items(&node.logs(case.name, "probe"));
+        let mut theirs = items(&under_runc(&node, &case));
+        normal(&mut ours);
+        normal(&mut theirs);
+        assert!(theirs.len() > 40, "the probe says something: {theirs:?}");
+        for key in theirs.keys().chain(ours.keys()) {
+            if ours.get(key) != theirs.get(key) {
+                differences.push(format!(
+                    "{} {key}\n   ours {:?}\n   runc {:?}",
+                    case.name,
+                    ours.get(key),
+                    theirs.get(key)
+                ));
+            }
+        }
+    }
+    differences.sort();
+    differences.dedup();
+    assert!(differences.is_empty(), "confined otherwise than by runc:\n{}", differences.join("\n"));
+    node.end();
+}
+
+/// The probe under runc, on the image that the node unpacked.
+fn under_runc(node: &Node, case: &Case) -> String {
+    let bundle = tempfile::tempdir().unwrap();
+    let image = fs::read_dir(node.layout.images()).unwrap().next().unwrap().unwrap().path();
+    let copied = Command::new("cp").arg("-a").arg(image.join("rootfs")).arg(bundle.path()).status().unwrap();
+    assert!(copied.success());
+    for dir in ["dev/pts", "dev/mqueue", "dev/shm"] {
+        fs::create_dir_all(bundle.path().join("rootfs").join(dir)).unwrap();
+    }
+    fs::write(bundle.path().join("config.json"), config(case).to_string()).unwrap();
+    let state = bundle.path().join("state");
+    let output = Command::new("runc")
+        .arg("--root")
+        .arg(&state)
+        .args(["run", "--bundle"])
+        .arg(bundle.path())
+        .arg(format!("nodefold-parity-{}-{}", case.name, std::process::id()))
+        .stdin(std::process::Stdio::null())
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "runc: {}", String::from_utf8_lossy(&output.stderr));
+    let _: &Path = bundle.path();
+    text
+}
+
+/// What containerd's CRI gives runc for such a container, the cgroup mount aside.
+fn config(case: &Case) -> Value {
+    let mount = |target: &str, kind: &str, source: &str, options: &[&str]| json!({"destination": target, "type": kind, "source": source, "options": options});
+    let mut process = case.process.clone();
+    process["args"] = json!(["sh", "-c", PROBE]);
+    process["cwd"] = json!("/");
+    process["env"] = json!([
+        "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+        format!("HOSTNAME={}", case.name)
+    ]);
+    process["oomScoreAdj"] = json!(1000);
+    let device = |kind: &str, major: Option<u32>, minor: Option<u32>, access: &str| {
+        let mut rule = json!({"allow": true, "type": kind, "access": access});
+        if let Some(major) = major {
+            rule["major"] = json!(major);
+        }
+        if let Some(minor) = minor {
+            rule["minor"] = json!(minor);
+        }
+        rule
+    };
+    json!({
+        "ociVersion": "1.0.2",
+        "process": process,
+        "root": {"path": "rootfs", "readonly": case.read_only},
+        "hostname": case.name,
+        "mounts": [
+            mount("/proc", "proc", "proc", &["nosuid", "noexec", "nodev"]),
+            mount("/dev", "tmpfs", "tmpfs", &["nosuid", "strictatime", "mode=755", "size=65536k"]),
+            mount("/dev/pts", "devpts", "devpts", &["nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620", "gid=5"]),
+            mount("/dev/mqueue", "mqueue", "mqueue", &["nosuid", "noexec", "nodev"]),
+            mount("/dev/shm", "tmpfs", "shm", &["nosuid", "noexec", "nodev", "mode=1777", "size=65536k"]),
+            mount("/sys", "sysfs", "sysfs", &["nosuid", "noexec", "nodev", "ro"]),
+        ],
+        "linux": {
+            "namespaces": (["pid", "ipc", "uts", "mount", "network", "cgroup"].map(|kind| json!({"type": kind}))),
+            "cgroupsPath": format!("/nodefold-parity-{}-{}", case.name, std::process::id()),
+            "maskedPaths": nodefold_agent::confine::MASKED,
+            "readonlyPaths": nodefold_agent::confine::READ_ONLY,
+            "resources": {"devices": [
+                {"allow": false, "access": "rwm"},
+                device("c", None, None, "m"), device("b", None, None, "m"),
+                device("c", Some(1), Some(3), "rwm"), device("c", Some(1), Some(5), "rwm"),
+                device("c", Some(1), Some(7), "rwm"), device("c", Some(1), Some(8), "rwm"),
+                device("c", Some(1), Some(9), "rwm"), device("c", Some(5), Some(0), "rwm"),
+                device("c", Some(5), Some(2), "rwm"), device("c", Some(136), None, "rwm"),
+            ]},
+        },
+    })
+}
