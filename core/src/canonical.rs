@@ -317,7 +317,7 @@ impl Lens<'_> {
             let due = self.ahead(ended.exit.finished_at.after(backoff));
             (ended.attempt, ended.exit.code, ended.sandbox, ended.why, due)
         });
-        let dead: Vec<(u32, u32, Option<OpId>, (u32, Nanos))> =
+        let dead: Vec<_> =
             dead.iter().map(|d| (d.attempt, d.sandbox, self.ops(d.removing), self.retry(&d.retry))).collect();
         let who = (name, *incarnation, *kind, spec, removed.is_some(), *next_attempt);
         let start = (

@@ -36,8 +36,8 @@ fn the_specification_has_no_broken_state_and_no_trap_and_its_counts_are_pinned()
         ("transaction", 1864, 6760, 25, 10),
         ("faults", 1217, 5193, 22, 4),
         ("crash", 3082, 11015, 20, 12),
-        ("reboot", 27109, 120435, 25, 12),
-        ("delete-anywhere", 3790, 11563, 28, 107),
+        ("reboot", 27159, 120646, 25, 12),
+        ("delete-anywhere", 3804, 11602, 28, 107),
     ];
     assert_eq!(counts, pinned);
 }
