@@ -282,7 +282,7 @@ fn oci(runtime: &str, directory: &Path, image: &Path, samples: usize) -> Result<
     let mut times = Vec::new();
     for number in 0..samples {
         let id = format!("nodefold-bench-{}-{number}", std::process::id());
-        let out = directory.join("out");
+        let (out, told) = (directory.join("out"), directory.join("told"));
         let file = fs::File::create(&out).unwrap();
         let from = clock::monotonic();
         let run = Command::new(runtime)
@@ -293,11 +293,12 @@ fn oci(runtime: &str, directory: &Path, image: &Path, samples: usize) -> Result<
             .arg(&id)
             .stdin(Stdio::null())
             .stdout(file)
-            .stderr(Stdio::piped())
-            .output()
+            // A pipe would stay open as long as the container.
+            .stderr(fs::File::create(&told).unwrap())
+            .status()
             .unwrap();
-        if !run.status.success() {
-            return Err(String::from_utf8_lossy(&run.stderr).trim().to_owned());
+        if !run.success() {
+            return Err(fs::read_to_string(&told).unwrap().trim().to_owned());
         }
         let first = loop {
             if let Ok(number) = fs::read_to_string(&out).unwrap().trim().parse::<u64>() {
