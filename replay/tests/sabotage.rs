@@ -160,7 +160,8 @@ fn kubelet_misses_exit(recording: &mut Recording, v: &Victim) -> Option<()> {
         .lines()
         .filter(|l| {
             let removal = l.contains("emoveContainer") || l.contains("emoving container");
-            !tells_end(l, v) && !(removal && l.contains(&v.id))
+            let of_it = tells_end(l, v) || removal && l.contains(&v.id);
+            !of_it
         })
         .map(|l| format!("{l}\n"))
         .collect();
