@@ -12,7 +12,6 @@ use nodefold_agent::layout::Layout;
 use nodefold_agent::objects::Objects;
 use nodefold_agent::runtime::Parts;
 use nodefold_api::{ApiEvent, Body, Request, Response};
-use nodefold_core::command::Action;
 use nodefold_core::config::FeatureGates;
 use nodefold_core::event::Fact;
 use nodefold_core::ids::Source;
@@ -69,11 +68,12 @@ impl Bench {
         bench
     }
 
-    fn request(&mut self, request: Request) {
+    fn request(&mut self, request: Request) -> Response {
         let event = ApiEvent::new(clock::now(), request, "bench");
         let (response, stirred) = self.server.request(&event, true);
         assert!(matches!(response, Response::Ok { .. }), "{response:?}");
         self.inbox.extend(stirred.objects.iter().map(|object| self.server.object_fact(object)));
+        response
     }
 
     fn create(&mut self, mut object: Value) {
@@ -121,15 +121,13 @@ impl Bench {
             }
             for folded in self.driver.tell(facts).unwrap() {
                 for command in folded.commands {
-                    let (op, pod) = (command.op, command.pod);
-                    if let Action::PublishStatus { status, mirror: _ } = &command.action {
-                        let status = nodefold_k8s::status_to_json(status, pod);
-                        let (namespace, name) = ("default".into(), "warm".into());
-                        self.request(Request::Status { namespace, name, uid: pod, status });
-                        self.inbox.push_back(Fact::StatusWritten { op, pod });
-                    } else {
+                    let Some(asked) = self.server.asked_by(&command) else {
                         self.backend.submit(&command);
-                    }
+                        continue;
+                    };
+                    let (_, request) = asked.unwrap();
+                    let response = self.request(request);
+                    self.inbox.extend(self.server.answer_to(&command, &response).unwrap());
                 }
             }
         }

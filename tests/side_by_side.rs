@@ -100,7 +100,7 @@ impl Specified {
         let pod = &self.state.pods[0];
         let runs = |c: &&nodefold_model::spec::scope::ContainerSlot| c.life == Life::Running;
         There {
-            running: pod.containers.iter().filter(|c| runs(c)).count(),
+            running: pod.containers.iter().filter(runs).count(),
             leases: pod.containers.iter().map(|c| c.leases.count_ones() as usize).sum(),
             volumes: pod.volumes.iter().filter(|v| v.promise == Promise::Kept && v.life.is_set_up()).count(),
         }

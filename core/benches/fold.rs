@@ -1,8 +1,9 @@
 //! How long one event takes, at 100, 10,000 and 100,000 pods, and what a pod weighs (DESIGN §9).
 //!
-//! The mixed lifecycle: pods of two containers and three volumes are created, mounted, pulled, started, probed, updated,
-//! crash and restart, are deleted and released, while all others stand by. Every fact that is answered is timed; making
-//! the answers is not.
+//! The mixed lifecycle: pods of two containers and three volumes are created, mounted, pulled, started; a container with a
+//! volume of its own is added to each and removed again; they crash, restart, crash and wait in back-off, are deleted and
+//! released, while all others stand by. Every fact is timed, ticks and acknowledged status writes included; making the
+//! answers is not.
 #![allow(missing_docs, clippy::expect_used, clippy::print_stdout, clippy::disallowed_methods)]
 
 use nodefold_core::command::{Action, Command};
@@ -68,6 +69,19 @@ fn pod(n: u128, generation: u64) -> Pod {
     }
 }
 
+/// The same with a container more, and a volume that only it mounts.
+fn with_task(n: u128, generation: u64) -> Pod {
+    let mut pod = pod(n, generation);
+    let spec = Arc::make_mut(&mut pod.spec);
+    spec.containers.push(container("task", &["workspace"]));
+    spec.volumes.push(Arc::new(Volume {
+        name: "workspace".into(),
+        source: VolumeSource::EmptyDir { medium: Medium::Memory, size_limit: None },
+        rest: Blob::default(),
+    }));
+    pod
+}
+
 struct Bench {
     node: Node,
     now: Time,
@@ -120,17 +134,32 @@ impl Bench {
         }
     }
 
+    /// Its first container crashes.
+    fn exit(&mut self, pod: PodUid) {
+        let (id, _) = self.node.instances(pod).into_iter().next().expect("a running container");
+        let exit =
+            Exit { code: 1, signal: None, reason: "Error".into(), started_at: None, finished_at: self.now };
+        self.fact(Fact::ContainerExited { pod, container: id, exit });
+        self.drain();
+    }
+
     /// One pod's whole life, while all others stand by.
     fn life(&mut self, n: u128) {
         self.fact(Fact::PodApplied(Arc::new(pod(n, 1))));
         self.drain();
         let uid = PodUid(n);
-        let (id, _) = self.node.instances(uid).into_iter().next().expect("a running container");
-        let exit =
-            Exit { code: 1, signal: None, reason: "Error".into(), started_at: None, finished_at: self.now };
-        self.fact(Fact::ContainerExited { pod: uid, container: id, exit });
+        self.fact(Fact::PodApplied(Arc::new(with_task(n, 2))));
         self.drain();
-        let mut deleted = pod(n, 2);
+        assert_eq!(self.node.instances(uid).len(), 3, "the task was added");
+        self.fact(Fact::PodApplied(Arc::new(pod(n, 3))));
+        self.drain();
+        assert_eq!(self.node.instances(uid).len(), 2, "and removed");
+        self.exit(uid);
+        self.exit(uid);
+        // The second crash waits for its back-off.
+        self.now = self.node.next_deadline().expect("a back-off");
+        self.drain();
+        let mut deleted = pod(n, 4);
         deleted.deletion = Some(Deletion { requested_at: self.now, grace: Nanos::secs(2) });
         self.fact(Fact::PodApplied(Arc::new(deleted)));
         self.drain();
@@ -200,17 +229,8 @@ fn main() {
             // Spread over the whole range of UIDs, so that caches are cold.
             bench.life((1 << 100) + n);
             let steady = PodUid(1 + (n * 7_919) % standing);
-            let (id, _) = bench.node.instances(steady).into_iter().next().expect("a running container");
-            let exit = Exit {
-                code: 1,
-                signal: None,
-                reason: "Error".into(),
-                started_at: None,
-                finished_at: bench.now,
-            };
             bench.now.0 += 700_000_000_000;
-            bench.fact(Fact::ContainerExited { pod: steady, container: id, exit });
-            bench.drain();
+            bench.exit(steady);
         }
         let each = bench.spent.as_nanos() / u128::from(bench.events);
         println!("{standing:>8}  {:>9}  {each:>12}  {per_pod:>13}", bench.events);

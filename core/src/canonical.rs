@@ -39,6 +39,7 @@ impl Node {
             pods,
             names: _,
             objects,
+            objects_changed: _,
             sources_ready,
             recovery,
             queue,

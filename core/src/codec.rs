@@ -40,6 +40,8 @@ impl core::error::Error for DecodeError {}
 pub fn encode<T: bincode::Encode>(value: &T, out: &mut Vec<u8>) {
     struct Append<'a>(&'a mut Vec<u8>);
     impl Writer for Append<'_> {
+        // Called for every field, and from other crates.
+        #[inline]
         fn write(&mut self, bytes: &[u8]) -> Result<(), EncodeError> {
             self.0.extend_from_slice(bytes);
             Ok(())

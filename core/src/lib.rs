@@ -39,6 +39,7 @@ pub mod codec;
 pub mod command;
 pub mod config;
 pub mod context;
+mod digest;
 pub mod event;
 pub mod ids;
 pub mod node;

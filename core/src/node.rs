@@ -3,10 +3,10 @@
 //! Owns the order of the five rooms, the timers and the digest. Decides nothing itself.
 
 use crate::anomaly::{Anomalies, AnomalyKind};
-use crate::codec;
 use crate::command::{Action, Cause, Command, Commands, Rule};
 use crate::config::Config;
 use crate::context::{Context, Touched, Why, text};
+use crate::digest::DigestCache;
 use crate::event::{Event, Fact, ObjectVersion, SeenContainer, SeenMount, SeenSandbox};
 use crate::ids::{Epoch, EventSeq, Name, ObjectRef, OpId, PodUid, Source, VolumeId};
 use crate::publish::mirror::{FullName, MirrorState};
@@ -39,6 +39,8 @@ pub struct Node {
     latest: Vec<PodUid>,
     /// The memory of the list of touched pods. Empty between events.
     touched: Touched,
+    /// The time of the event being folded. A timer that fires late fires at its own time, but its commands are given now.
+    heard: Time,
 }
 
 /// All that the fold remembers. Everything in it is in the digest and in snapshots.
@@ -56,6 +58,8 @@ pub struct State {
     /// UIDs by namespace and name: for static pods' exclusivity, and to look a pod up.
     pub(crate) names: BTreeMap<(Name, Name), Vec<PodUid>>,
     pub(crate) objects: BTreeMap<ObjectRef, ObjectRecord>,
+    /// Objects of which something is remembered anew, or no more. Empty between events.
+    pub(crate) objects_changed: Vec<ObjectRef>,
     pub(crate) sources_ready: Vec<Source>,
     pub(crate) recovery: Recovery,
     /// Pods whose desired state wants allocation, by UID; ordered when tried.
@@ -112,48 +116,6 @@ pub struct Look {
     pub(crate) retry: Retry,
 }
 
-/// Hashes of entries, so that the digest costs what changed. Not state: any of it can be computed anew.
-#[derive(Clone, Default)]
-struct DigestCache {
-    pods: BTreeMap<PodUid, Digest>,
-    sum: u128,
-    dirty: Marks,
-    reported: BTreeSet<PodUid>,
-}
-
-/// Pods to come back to. A mark costs a push; doubles go when they are half of it.
-#[derive(Clone, Default)]
-struct Marks {
-    marked: Vec<PodUid>,
-    /// How many there were without doubles when those went last.
-    different: usize,
-}
-
-impl Marks {
-    fn add(&mut self, pod: PodUid) {
-        if self.marked.last() == Some(&pod) {
-            return;
-        }
-        if self.marked.len() >= 2 * self.different.max(Marks::FEW) {
-            self.sort_out();
-        }
-        self.marked.push(pod);
-    }
-    /// Fewer are not sorted.
-    const FEW: usize = 64;
-    fn sort_out(&mut self) {
-        self.marked.sort_unstable();
-        self.marked.dedup();
-        self.different = self.marked.len();
-    }
-    /// Each once, in order; then there are none.
-    fn take(&mut self) -> Vec<PodUid> {
-        self.sort_out();
-        self.different = 0;
-        core::mem::take(&mut self.marked)
-    }
-}
-
 impl State {
     /// Every source has delivered its list in this epoch.
     pub(crate) fn sources_ready(&self) -> bool {
@@ -208,6 +170,7 @@ impl Node {
             pods: BTreeMap::new(),
             names: BTreeMap::new(),
             objects: BTreeMap::new(),
+            objects_changed: Vec::new(),
             sources_ready: Vec::new(),
             recovery: Recovery::default(),
             queue: BTreeSet::new(),
@@ -220,7 +183,7 @@ impl Node {
             anomalies: Anomalies::default(),
         };
         let (latest, touched) = (Vec::new(), Touched::default());
-        Node { state, cache: DigestCache::default(), latest, touched }
+        Node { state, cache: DigestCache::default(), latest, touched, heard: Time(0) }
     }
 
     /// Folds one fact in: the only way state changes. First every timer due at or before `event.at` fires, in a total
@@ -229,6 +192,7 @@ impl Node {
     /// on what was known before (S1, S12; DESIGN §3 "Restart").
     pub fn apply(&mut self, event: &Event, out: &mut Commands) {
         self.state.events.0 += 1;
+        self.cache.head_changed();
         self.latest.clear();
         if event.at < self.state.now {
             let detail = text(format_args!("{} ns", self.state.now.since(event.at).0));
@@ -243,6 +207,7 @@ impl Node {
         };
         let now = at.max(self.state.now);
         let is_start = matches!(event.fact, Fact::AgentStarted { .. });
+        self.heard = now;
         if !is_start {
             self.fire_timers(now, out);
         }
@@ -263,6 +228,7 @@ impl Node {
     pub fn skip(&mut self, event: &Event) {
         let detail = text(format_args!("{} at {} ns", event.fact.name(), event.at.0));
         self.state.anomaly(AnomalyKind::Skipped, event.fact.pod(), detail);
+        self.cache.head_changed();
     }
 
     fn fire_timers(&mut self, until: Time, out: &mut Commands) {
@@ -307,7 +273,7 @@ impl Node {
         let mut static_names = Vec::new();
         let (may_undo, runtime_seen) = (self.state.may_undo(), self.state.recovery.runtime.seen);
         for &uid in touched.pods() {
-            self.cache.dirty.add(uid);
+            self.cache.pod_touched(uid);
             self.latest.push(uid);
             let state = &mut self.state;
             let Some(pod) = state.pods.get_mut(&uid).map(Arc::make_mut) else { continue };
@@ -323,6 +289,7 @@ impl Node {
             let mut context = Context {
                 config: &state.config,
                 now: state.now,
+                heard: self.heard,
                 event: state.events,
                 epoch: state.epoch,
                 runtime_seen,
@@ -358,14 +325,17 @@ impl Node {
                 observe::unsubscribe(state, uid);
             }
             if ends {
-                observe::forget_if_over(state, uid, out)
-                    .into_iter()
-                    .for_each(|woken| self.cache.dirty.add(woken));
+                for woken in observe::forget_if_over(state, uid, out) {
+                    self.cache.pod_touched(woken);
+                }
             }
         }
         static_names.into_iter().for_each(|name| touched.add_mirror(name));
         if !touched.mirrors().is_empty() {
             publish::mirror::reconcile(&mut self.state, touched.mirrors(), out);
+        }
+        for object in self.state.objects_changed.drain(..) {
+            self.cache.object_changed(object);
         }
         touched.clear();
         self.touched = touched;
@@ -384,28 +354,7 @@ impl Node {
     /// The state's digest: the wrapping sum of a hash of each entry's canonical bytes, id included. Settles what changed
     /// since it was asked last.
     pub fn digest(&mut self) -> Digest {
-        for uid in self.cache.dirty.take() {
-            self.cache.reported.insert(uid);
-            let fresh = self.state.pods.get(&uid).map_or(Digest(0), |pod| codec::hash(&(uid, &**pod)));
-            let stale = match fresh {
-                Digest(0) => self.cache.pods.remove(&uid),
-                _ => self.cache.pods.insert(uid, fresh),
-            };
-            let sum = self.cache.sum.wrapping_sub(stale.unwrap_or_default().0);
-            self.cache.sum = sum.wrapping_add(fresh.0);
-        }
-        Digest(self.cache.sum.wrapping_add(self.head_digest().0))
-    }
-
-    /// Everything that belongs to no pod.
-    fn head_digest(&self) -> Digest {
-        let s = &self.state;
-        let clock = (s.now, s.events, s.next_op, s.epoch, s.boot_id);
-        let allocator = (&s.queue, &s.preemptors, &s.charged, s.allocator_wake);
-        let host = (&s.sources_ready, &s.recovery, &s.observations, &s.mirrors);
-        let rest = codec::hash(&(&s.config, clock, host, allocator, &s.anomalies));
-        let objects = s.objects.iter().map(|(k, v)| codec::hash(&(k, v)).0);
-        Digest(objects.fold(rest.0, u128::wrapping_add))
+        self.cache.digest(&self.state)
     }
 
     /// The pods that the latest `apply` looked at: no other one's state can have changed. One may be named more than once.
@@ -415,18 +364,13 @@ impl Node {
 
     /// Pods touched by `apply` since this was asked last, with the digest of each (zero: gone), by UID.
     pub fn take_touched(&mut self) -> Vec<(PodUid, Digest)> {
-        self.digest();
-        core::mem::take(&mut self.cache.reported)
-            .into_iter()
-            .map(|uid| (uid, self.cache.pods.get(&uid).copied().unwrap_or_default()))
-            .collect()
+        self.cache.take_touched(&self.state)
     }
 
     /// A node with this state: its caches are computed anew.
     #[cfg(feature = "rkyv")]
     pub(crate) fn from_state(state: State) -> Node {
-        let dirty = Marks { marked: state.pods.keys().copied().collect(), different: 0 };
-        let (latest, touched) = (Vec::new(), Touched::default());
-        Node { state, cache: DigestCache { dirty, ..DigestCache::default() }, latest, touched }
+        let (cache, touched, heard) = (DigestCache::of(&state), Touched::default(), state.now);
+        Node { state, cache, latest: Vec::new(), touched, heard }
     }
 }

@@ -55,7 +55,7 @@ pub enum Wrong {
     /// What the brain is made to hear besides, after a fact and the commands it brought about.
     Invents(fn(&Memory, &Fact, &[Command]) -> Vec<Fact>),
     /// When it wants to be woken, instead of when it should.
-    Wakes(fn(Option<Time>) -> Option<Time>),
+    Wakes(fn(&Memory, Option<Time>) -> Option<Time>),
     /// The settings that it works by, instead of the node's.
     Believes(fn(&mut Config)),
     /// The log doesn't keep its word.

@@ -115,6 +115,7 @@ fn every_saboteur_is_caught_by_the_invariant_that_it_breaks() {
 fn the_specification_alone_catches_saboteurs_of_allocation_identity_removal_and_restart() {
     let stories = stories();
     let caught: BTreeSet<&str> = Saboteur::all()
+        .filter(|saboteur| !saboteur.story.is_empty())
         .filter(|saboteur| {
             let story = &stories[saboteur.story];
             let driven = Driven { refined: true, ..saboteur.driven() };
@@ -123,7 +124,20 @@ fn the_specification_alone_catches_saboteurs_of_allocation_identity_removal_and_
         })
         .map(|saboteur| saboteur.name)
         .collect();
-    let at_least: [&str; 0] = [];
+    let at_least = [
+        "unmounts-on-stop",
+        "unmounts-before-the-runtime-is-listed",
+        "mounts-over-the-former-life",
+        "mounts-what-is-only-desired",
+        "remounts-while-terminating",
+        "creates-the-next-beside-the-last",
+        "creates-while-terminating",
+        "makes-the-sandbox-twice",
+        "starts-twice",
+        "releases-what-still-runs",
+        "releases-before-unmounting",
+        "refreshes-what-was-removed",
+    ];
     let escaped: Vec<&&str> = at_least.iter().filter(|name| !caught.contains(**name)).collect();
     assert!(escaped.is_empty(), "escaped: {escaped:?}; caught: {caught:?}");
 }

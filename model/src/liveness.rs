@@ -23,6 +23,9 @@ pub const COMMANDS_PER_MINUTE: usize = 20;
 /// Things of one pod remembered before the old ones are forgotten.
 const THINGS_KEPT: usize = 64;
 
+/// Kinds of commands remembered before those of a minute ago are forgotten.
+const ABOUTS_KEPT: usize = 512;
+
 const MINUTE: Nanos = Nanos::secs(60);
 
 /// What a command is about, over all its lives: a storm may make a new instance each time.
@@ -73,11 +76,13 @@ impl Quiet {
     /// A pod was forgotten.
     pub(crate) fn forget(&mut self, pod: PodUid) {
         self.latest.remove(&pod);
+        self.recent.retain(|(of, ..), _| *of != pod);
     }
 
     /// Only these pods are still remembered by anyone.
     pub(crate) fn keep(&mut self, kept: impl Fn(PodUid) -> bool) {
         self.latest.retain(|pod, _| kept(*pod));
+        self.recent.retain(|(pod, ..), _| *pod == PodUid(0) || kept(*pod));
     }
 
     /// Something was commanded about a thing (or about the pod itself) so lately that a retry may still come.
@@ -118,6 +123,12 @@ impl Quiet {
         // What has a back-off keeps it whatever goes wrong; the rest counts once faults are over.
         if self.healed.is_none() && !backs_off(&command.action) {
             return None;
+        }
+        if self.healed.is_none() && self.recent.len() > ABOUTS_KEPT {
+            let late = |commands: &VecDeque<(usize, Time)>| {
+                commands.back().is_some_and(|(_, latest)| latest.after(MINUTE) > at)
+            };
+            self.recent.retain(|_, commands| late(commands));
         }
         let recent = self.recent.entry((command.pod, thing, verb)).or_default();
         recent.push_back((index, at));

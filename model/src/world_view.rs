@@ -17,7 +17,7 @@ pub mod volume;
 use nodefold_core::command::TraceEntry;
 use nodefold_core::config::{Config, NodeFacts};
 use nodefold_core::ids::{Name, OpId, PodUid};
-use nodefold_core::resources::ResourceList;
+use nodefold_core::resources::{ResourceList, ResourceName};
 use nodefold_core::time::{Nanos, Time};
 use pod::PodView;
 use std::collections::{BTreeMap, VecDeque};
@@ -104,12 +104,10 @@ impl WorldView {
 
     /// The most that was allocatable at any record from `since` on.
     pub fn most_allocatable_since(&self, since: usize) -> ResourceList {
-        let mut most = ResourceList::default();
         let from = self.allocatable.iter().rposition(|(index, _)| *index <= since).unwrap_or(0);
-        for (_, amounts) in self.allocatable.iter().skip(from) {
-            most.raise_to(amounts);
-        }
-        most
+        let mut amounts = self.allocatable.iter().skip(from).map(|(_, amounts)| amounts);
+        let first = amounts.next().cloned().unwrap_or_default();
+        amounts.fold(first, |most, amounts| more_generous(&most, amounts))
     }
 
     /// Whether the observation was asked for after that record, so that its answer is newer.
@@ -133,7 +131,7 @@ impl WorldView {
             && let Some(next) = self.allocatable.front_mut()
         {
             next.0 = oldest;
-            next.1.raise_to(&amounts);
+            next.1 = more_generous(&next.1, &amounts);
         }
     }
 
@@ -164,4 +162,18 @@ impl WorldView {
             }
         }
     }
+}
+
+/// The larger of two amounts of each resource. One that either does not list is not limited, but for extended ones, of which
+/// there is none then.
+fn more_generous(a: &ResourceList, b: &ResourceList) -> ResourceList {
+    let names = a.iter().chain(b.iter()).map(|(name, _)| name);
+    let larger = names.filter_map(|name| match (a.given(name), b.given(name), name) {
+        (Some(a), Some(b), _) => Some((name.clone(), a.max(b))),
+        (Some(only), None, ResourceName::Other(_)) | (None, Some(only), ResourceName::Other(_)) => {
+            Some((name.clone(), only))
+        }
+        (Some(_) | None, _, _) => None,
+    });
+    ResourceList::from_pairs(larger)
 }

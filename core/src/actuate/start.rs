@@ -13,6 +13,9 @@ use alloc::vec::Vec;
 /// The reason of a container that waits because its image could not be pulled.
 pub(crate) const PULL_ERROR: &str = "ErrImagePull";
 
+/// The reason of a container that waits out its crashes.
+const CRASH_LOOP: &str = "CrashLoopBackOff";
+
 /// Takes the next step towards a start of the container, if one can be taken now.
 pub(super) fn advance(pod: &mut PodState, i: usize, rule: Rule, ctx: &mut Context<'_>) {
     match &pod.containers[i].instance {
@@ -64,10 +67,15 @@ fn backoff_over(pod: &mut PodState, i: usize, ctx: &mut Context<'_>) -> bool {
     if ctx.due(ended.exit.finished_at.after(delay), Why::CrashBackoff) {
         return true;
     }
+    // What is said is the same until it ends again or is redefined.
+    let is_said = container.start_failure.as_ref().is_some_and(|told| *told.0 == *CRASH_LOOP);
+    if container.backoff_told && is_said {
+        return false;
+    }
     let (name, full) = (container.name.clone(), full_name(pod));
     let message = text(format_args!("back-off {delay} restarting failed container={name} pod={full}"));
     let container = &mut pod.containers[i];
-    let waits = Some(Box::new(("CrashLoopBackOff".into(), message)));
+    let waits = Some(Box::new((CRASH_LOOP.into(), message)));
     let is_news = container.start_failure != waits;
     container.start_failure = waits;
     if !container.backoff_told {

@@ -219,9 +219,9 @@ fn send(
     if !ctx.retry_due(&stop.retry, Why::StopRetry) {
         return;
     }
-    let grace = stop.deadline.since(ctx.now).max(minimum);
+    let grace = stop.deadline.since(ctx.heard).max(minimum);
     let op = ctx.command(uid, stop.why, Action::StopContainer { container: id.clone(), grace });
-    let kill_at = ctx.now.after(grace);
+    let kill_at = ctx.heard.after(grace);
     stop.sent = Some((Some(op), kill_at));
     ctx.due(kill_at.after(KILL_SLACK), Why::GraceDeadline);
 }

@@ -6,11 +6,12 @@ use crate::command::{Commands, Subject, Transition};
 use crate::config::NodeFacts;
 use crate::event::ObjectVersion;
 use crate::ids::{Name, ObjectRef, OpId, PodUid, Source};
-use crate::node::State;
+use crate::node::{ObjectRecord, State};
 use crate::spec::{Deletion, Pod, TerminalPhase};
 use crate::state::{Lifecycle, PodState, Shared, Termination, TerminationCause};
 use crate::time::{Nanos, Time};
 use alloc::boxed::Box;
+use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -81,7 +82,17 @@ pub(super) fn insert(r: &mut Recording<'_>, pod: PodState) {
 fn subscribe(state: &mut State, uid: PodUid, pod: &Pod) {
     for volume in &pod.spec.volumes {
         for source in volume.source.objects() {
-            state.objects.entry(source.object.clone()).or_default().users.insert(uid);
+            let object = &source.object;
+            match state.objects.get_mut(object) {
+                Some(known) => {
+                    known.users.insert(uid);
+                }
+                None => {
+                    let users = BTreeSet::from([uid]);
+                    state.objects.insert(object.clone(), ObjectRecord { users, ..ObjectRecord::default() });
+                    state.objects_changed.push(object.clone());
+                }
+            }
         }
     }
 }
@@ -104,6 +115,7 @@ fn give_up(state: &mut State, uid: PodUid, object: &ObjectRef) {
     record.users.remove(&uid);
     if record.users.is_empty() {
         state.objects.remove(object);
+        state.objects_changed.push(object.clone());
     }
 }
 
@@ -162,6 +174,7 @@ pub(super) fn object_gone(pod: &mut PodState, now: Time, out: &mut Commands) {
 }
 
 pub(super) fn object_changed(r: &mut Recording<'_>, object: &ObjectRef, version: Option<&ObjectVersion>) {
+    r.state.objects_changed.push(object.clone());
     let record = r.state.objects.entry(object.clone()).or_default();
     record.version = version.cloned();
     record.gone = version.is_none();

@@ -184,6 +184,8 @@ impl Node {
             // By name what `pods` has by UID.
             names: _,
             objects,
+            // Empty between events.
+            objects_changed: _,
             sources_ready,
             recovery,
             queue,

@@ -70,6 +70,9 @@ pub(crate) fn reconcile(pod: &mut PodState, ctx: &mut Context<'_>) {
     if core::mem::take(&mut pod.content_changed) {
         compare_contents(pod, ctx);
     }
+    if all_rest(pod) {
+        return;
+    }
     let mut at = 0;
     while at < pod.volumes.len() {
         let situation = situation(pod, at, ctx);
@@ -94,6 +97,14 @@ pub(crate) fn reconcile(pod: &mut PodState, ctx: &mut Context<'_>) {
         }
         at += 1;
     }
+}
+
+/// A pod that runs on what it has: by the table each volume rests, and there is no collision to tell of.
+fn all_rest(pod: &PodState) -> bool {
+    let rests = |v: &VolumeState| {
+        matches!(v.phase, VolumePhase::Mounted) && v.removed.is_none() && !v.stale && v.renew_at.is_none()
+    };
+    pod.is_active() && pod.volumes.iter().all(rests)
 }
 
 fn situation(pod: &PodState, at: usize, ctx: &mut Context<'_>) -> Situation {

@@ -176,7 +176,7 @@ impl Brain for Sabotaged {
 
     fn next_deadline(&self) -> Option<Time> {
         self.wrong.iter().fold(self.inner.next_deadline(), |due, wrong| match wrong {
-            Wrong::Wakes(wakes) => wakes(due),
+            Wrong::Wakes(wakes) => wakes(&self.memory, due),
             Wrong::Hears(_)
             | Wrong::Says(_)
             | Wrong::Adds(_)

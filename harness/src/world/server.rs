@@ -72,6 +72,8 @@ pub struct Server {
     answers: Answers,
     /// What `/dynamic` must answer (S16).
     rules: DynamicRules,
+    /// It is a server without rules about names in flight, and S16 is not asked of it.
+    is_trusting: bool,
     /// The watch of the API is cut.
     cut: bool,
     /// Removals that were on their way when it was.
@@ -122,6 +124,7 @@ impl Server {
             referenced_by: BTreeMap::new(),
             answers: Api::apply,
             rules: DynamicRules::default(),
+            is_trusting: false,
             cut: false,
             lost: Vec::new(),
             forbidden: BTreeSet::new(),
@@ -136,6 +139,7 @@ impl Server {
     /// Handles a request and gives what it stirred up on the watches.
     pub fn request(&mut self, event: &ApiEvent, agent_listens: bool) -> (Response, Stirred) {
         let (response, wrong) = rulebook::answer(self.answers, &mut self.api, &mut self.rules, event);
+        let wrong = wrong.filter(|_| !self.is_trusting);
         let stirred = Stirred { wrong, ..self.stir(event.at, agent_listens) };
         (response, stirred)
     }
@@ -609,6 +613,7 @@ impl Server {
     /// Names in flight are refused, or left to the node to keep apart.
     pub fn refuse_names_in_flight(&mut self, refuse: bool) {
         self.api.refuse_names_in_flight(refuse);
+        self.is_trusting = !refuse;
     }
 
     /// Writes what of it decides what comes (see `canonical.rs` beside): objects, and what is on its way.

@@ -49,7 +49,7 @@ pub fn depth_first<W: World>(
         progress.depth = progress.depth.max(path.len() as u32 - 1);
         progress.queue = path.len() as u64;
         progress.bytes = visited.bytes();
-        if progress.states % 8192 == 0 && !go_on(&progress) {
+        if progress.states.is_multiple_of(8192) && !go_on(&progress) {
             return Report { progress, settled, complete: false, found };
         }
     }

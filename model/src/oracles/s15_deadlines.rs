@@ -20,9 +20,9 @@ pub(super) fn judge(world: &WorldView, record: &Record<'_>, command: &Command, o
     match Deed::of(&command.action) {
         Deed::Stops { container, grace } => {
             out.extend(moved_later(world, pod, record, command, container, grace));
-            out.extend(sidecar_before_main(pod, record, command, container));
+            out.extend(sidecar_before_main(world, pod, record, command, container));
         }
-        Deed::Kills(container) => out.extend(sidecar_before_main(pod, record, command, container)),
+        Deed::Kills(container) => out.extend(sidecar_before_main(world, pod, record, command, container)),
         Deed::Mounts(_)
         | Deed::MakesSandbox { .. }
         | Deed::Creates { .. }
@@ -53,6 +53,7 @@ fn moved_later(
 
 /// A pod's end stops its sidecars once no main that ever ran may still run, or once their time is over.
 fn sidecar_before_main(
+    world: &WorldView,
     pod: &PodView,
     record: &Record<'_>,
     command: &Command,
@@ -62,9 +63,11 @@ fn sidecar_before_main(
     if sidecar.role != Role::Sidecar || command.cause.rule != Rule::PodTerminating {
         return None;
     }
+    // A main whose grace is shorter than the floor has the floor's time; the sidecars' turn comes when the grace is over.
+    let floor_ends = record.at.after(world.minimum_grace);
     let time_is_over = |main: &ContainerView| {
         pod.deadline.is_some_and(|(deadline, _)| deadline <= record.at)
-            || main.stop.is_some_and(|stop| stop.killed || stop.deadline <= record.at)
+            || main.stop.is_some_and(|stop| stop.killed || stop.deadline <= floor_ends)
     };
     let main = pod
         .containers

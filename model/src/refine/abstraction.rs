@@ -220,8 +220,7 @@ fn has_own_cause(pod: &PodState, c: &ContainerState, why: Rule) -> bool {
         let life = pod.volume(&mount.name).filter(|v| v.is_ready());
         life.is_some_and(|v| instance.leases.contains(&v.id)) && instance.spec.mounts.contains(mount)
     };
-    let same_mounts =
-        c.spec.mounts.len() == instance.spec.mounts.len() && c.spec.mounts.iter().all(|mount| meant(mount));
+    let same_mounts = c.spec.mounts.len() == instance.spec.mounts.len() && c.spec.mounts.iter().all(meant);
     match why {
         Rule::ContainerRemoved => c.removed.is_some(),
         Rule::PodTerminating => matches!(pod.lifecycle, Lifecycle::Terminating(_) | Lifecycle::Terminated),

@@ -93,7 +93,7 @@ fn said(before: &PodView, after: &PodView, commands: &[&Command]) -> Result<(), 
         };
         let began = before.volumes.iter().find(|v| v.id == volume.id).is_none_or(|v| v.life != volume.life);
         let commanded = |c: &&Command| c.action.verb() == verb && c.action.volume() == Some(&volume.id);
-        right(!began || commands.iter().any(|c| commanded(c)), || {
+        right(!began || commands.iter().any(commanded), || {
             format!("volume {} is {:?}, and nothing was commanded", volume.id, volume.life)
         })?;
     }
@@ -113,7 +113,7 @@ fn said(before: &PodView, after: &PodView, commands: &[&Command]) -> Result<(), 
                 && id.attempt == container.attempt
         };
         let commanded = |c: &&Command| c.action.verb() == verb && c.action.container().is_some_and(is);
-        right(!began || commands.iter().any(|c| commanded(c)), || {
+        right(!began || commands.iter().any(commanded), || {
             format!("container {} is {:?}, and nothing was commanded", container.name, container.life)
         })?;
     }

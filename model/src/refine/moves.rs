@@ -74,7 +74,13 @@ fn path<S: Copy + PartialEq + Debug>(
         let mut longer = Vec::new();
         for way in &ways {
             let at = way.last().map_or(from, |row| row.to);
-            for row in table.iter().filter(|r| r.from == at && situation.movers.may(r.by, r.act)) {
+            // What the node has just commanded is not answered in the same step.
+            let commanded = !situation.timers_first && way.last().is_some_and(|row| row.by == By::Node);
+            let may = |row: &Row<S>| {
+                let by_node = matches!(row.by, By::Node | By::Allocation);
+                row.from == at && situation.movers.may(row.by, row.act) && (by_node || !commanded)
+            };
+            for row in table.iter().filter(|row| may(row)) {
                 let mut way = way.clone();
                 way.push(row);
                 if row.to == to {

@@ -40,7 +40,7 @@ pub const TABLE: &[Row<Pod>] = &[
     row(Active, "end", Terminating, World, Needs::NONE, "deleted, vanished, evicted, or out of time"),
     row(Active, "over", Terminating, Acts, RUNTIME_SEEN, "its containers have run to their end"),
     row(Terminating, "conclude", Terminated, Acts, NOTHING_RUNS.and(SANDBOXES_DOWN).and(RUNTIME_SEEN), "S8: every container is confirmed stopped"),
-    row(Terminated, "release", Releasing, Acts, OVER.and(TOLD).and(HOST_SEEN), "S8: then volumes, then the phase, then the object"),
+    row(Terminated, "release", Releasing, Acts, OVER.and(TOLD).and(RUNTIME_SEEN), "S8: then volumes, then the phase, then the object; that a volume is gone is a durable fact"),
     row(Releasing, "released", Terminated, World, Needs::NONE, "its object is gone"),
     row(Releasing, "refused", Terminated, Fault, Needs::NONE, "the final delete is tried again"),
     row(Releasing, "agent died", Terminated, Crash, Needs::NONE, "the final delete is tried again"),

@@ -65,7 +65,7 @@ pub(super) static TABLE: &[Saboteur] = &[
         about: "Misses that a pod was force-deleted, and keeps it for ever.",
         races: &["B7"],
         breaks: Invariant::L3,
-        wrong: &[Wrong::Hears(overlooks_a_forced_removal)],
+        wrong: &[Wrong::Hears(overlooks_a_forced_removal), Wrong::Says(makes_nothing_of_what_is_gone)],
         story: "static-pod-beside-api-pods",
     },
     Saboteur {
@@ -185,6 +185,19 @@ fn never_releases(_: &Memory, command: &Command) -> Said {
 
 fn overlooks_a_forced_removal(_: &Memory, event: &Event) -> Heard {
     if matches!(event.fact, Fact::PodRemoved { .. }) { Heard::Nothing } else { Heard::AsItIs }
+}
+
+/// What is gone is not begun anew: that would be another wrong.
+fn makes_nothing_of_what_is_gone(memory: &Memory, command: &Command) -> Said {
+    let begins = matches!(
+        command.action,
+        Action::CreateSandbox { .. } | Action::CreateContainer { .. } | Action::StartContainer { .. }
+    );
+    if begins && memory.pod(command.pod).is_some_and(|pod| pod.removed) {
+        Said::Nothing
+    } else {
+        Said::AsItIs
+    }
 }
 
 fn overlooks_exits_of_ending_pods(memory: &Memory, event: &Event) -> Heard {

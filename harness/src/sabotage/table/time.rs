@@ -1,5 +1,6 @@
 //! Wrong about time: never wakes, always wakes, or knows no delay.
 
+use super::super::memory::PodMemory;
 use super::super::{Saboteur, Wrong};
 use nodefold_core::time::{Nanos, Time};
 use nodefold_model::Invariant;
@@ -7,10 +8,11 @@ use nodefold_model::Invariant;
 pub(super) static TABLE: &[Saboteur] = &[
     Saboteur {
         name: "never-wakes",
-        about: "Waits for a time and tells nobody when that is.",
+        about: "Waits for a time and tells nobody when that is, unless a pod is ending.",
         races: &["B33"],
         breaks: Invariant::L5,
-        wrong: &[Wrong::Wakes(|_| None)],
+        // A stop's deadline that passes unheard would be another wrong (S15).
+        wrong: &[Wrong::Wakes(|memory, due| due.filter(|_| memory.pods.values().any(PodMemory::is_ending)))],
         story: "missing-secret",
     },
     Saboteur {
@@ -18,7 +20,7 @@ pub(super) static TABLE: &[Saboteur] = &[
         about: "Asks to be woken at a time that has passed, again and again.",
         races: &["B36"],
         breaks: Invariant::L4,
-        wrong: &[Wrong::Wakes(|due| due.map(|_| Time(1)))],
+        wrong: &[Wrong::Wakes(|_, due| due.map(|_| Time(1)))],
         story: "missing-secret",
     },
     Saboteur {
