@@ -218,11 +218,11 @@ impl Follower<'_> {
             Verb::Mounted => self.volume(i, entry, uid, What::Mount),
             Verb::Unmounted => self.volume(i, entry, uid, What::Unmount),
             Verb::MountFailed | Verb::UnmountFailed => self.volume_failed(entry, uid),
-            Verb::SandboxCreated | Verb::SandboxStarted | Verb::SandboxRunning => {
-                // Several words for one deed: the first counts.
-                if !self.sandboxes.get(&uid).is_some_and(|(_, ready)| *ready) {
-                    self.done(i, uid, What::Sandbox);
-                }
+            // Several words for one deed: the first counts.
+            Verb::SandboxCreated | Verb::SandboxStarted | Verb::SandboxRunning
+                if !self.sandboxes.get(&uid).is_some_and(|(_, ready)| *ready) =>
+            {
+                self.done(i, uid, What::Sandbox);
             }
             Verb::SandboxDead | Verb::SandboxExited | Verb::SandboxStopped => self.sandbox_over(uid),
             Verb::ContainerCreated => self.container(i, entry, uid, What::Create),

@@ -348,7 +348,7 @@ mod tests {
 
     #[test]
     fn epochs_are_told_apart_by_size() {
-        let ms = Stamp::epoch(1_655_581_336_241.7104).expect("a stamp").moment(0, 0);
+        let ms = Stamp::epoch(1_655_581_336_241.710_4).expect("a stamp").moment(0, 0);
         assert_eq!(ms.0, 1_655_581_336_241_710_000);
         let s = Stamp::epoch(1_655_581_336.25).expect("a stamp").moment(0, 0);
         assert_eq!(s.0, 1_655_581_336_250_000_000);

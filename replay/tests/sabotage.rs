@@ -159,9 +159,9 @@ fn kubelet_misses_exit(recording: &mut Recording, v: &Victim) -> Option<()> {
         .text("kubelet.log")
         .lines()
         .filter(|l| {
-            !tells_end(l, v)
-                && !(l.contains("emoveContainer") && l.contains(&v.id))
-                && !(l.contains("emoving container") && l.contains(&v.id))
+            let removal = l.contains("emoveContainer") || l.contains("emoving container");
+            let of_it = tells_end(l, v) || removal && l.contains(&v.id);
+            !of_it
         })
         .map(|l| format!("{l}\n"))
         .collect();
@@ -320,7 +320,9 @@ fn unmount_fails(recording: &mut Recording, v: &Victim) -> Option<()> {
 }
 
 /// A deed with the kind that must be found, by which files, and how many recordings allow it at least.
-const DEEDS: &[(&str, Deed, &[&str], &[&str], usize)] = &[
+type Planted = (&'static str, Deed, &'static [&'static str], &'static [&'static str], usize);
+
+const DEEDS: &[Planted] = &[
     ("unmount before exit", unmount_before_exit, &["volume-unmounted-while-container-running"], &FILES, 2),
     (
         "unmount before exit, by the log alone",
