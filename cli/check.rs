@@ -49,6 +49,10 @@ fn find(name: &str) -> Result<Scope> {
     Ok(Scope::parse(&text, name)?)
 }
 
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a search has a limit and says how fast it is; its results don't depend on it"
+)]
 fn one(scope: &Scope, args: &args::Check, out: &mut Out) -> Result<Ending> {
     let limit = args.time.as_deref().map(duration).transpose()?;
     let from = args.checkpoint.as_deref().filter(|file| file.exists()).map(read).transpose()?;

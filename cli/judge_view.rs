@@ -108,7 +108,7 @@ fn show_finding(trace: &Trace, finding: &Finding, out: &mut Out) {
 
 /// What moves a life on; the rest is talk.
 fn matters(entry: &Entry) -> bool {
-    !matches!(
+    let is_talk = matches!(
         entry.verb,
         Verb::SyncEntered
             | Verb::SyncLeft
@@ -129,7 +129,9 @@ fn matters(entry: &Entry) -> bool {
             | Verb::StatusWritten
             | Verb::VerifyStarted
             | Verb::Allocated
-    ) && !(entry.verb == Verb::StatusPatched && entry.witness == Witness::Audit)
+    );
+    let is_told_twice = entry.verb == Verb::StatusPatched && entry.witness == Witness::Audit;
+    !is_talk && !is_told_twice
 }
 
 fn timelines(trace: &Trace, report: &Report, args: &args::Judge, out: &mut Out) -> Result<()> {
@@ -205,6 +207,7 @@ fn timelines(trace: &Trace, report: &Report, args: &args::Judge, out: &mut Out) 
     Ok(())
 }
 
+#[expect(clippy::wildcard_enum_match_arm, reason = "most of what a log says is plain")]
 fn tone(entry: &Entry, trace: &Trace) -> String {
     let tone = match entry.verb {
         Verb::ContainerStarted

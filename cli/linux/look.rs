@@ -11,6 +11,7 @@ use nodefold_agent::{cleanup as cleaner, doctor as physician, runtime};
 use nodefold_core::ids::PodUid;
 use serde_json::{Value, json};
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 fn layout(data: &Path) -> Result<Layout> {
@@ -22,8 +23,14 @@ fn published(layout: &Layout) -> Result<Vec<Value>> {
     let dir = layout.data().join("status");
     let mut pods = Vec::new();
     for entry in fs::read_dir(&dir).into_iter().flatten().flatten() {
-        if entry.path().extension().is_some_and(|e| e == "json") {
-            pods.push(serde_json::from_slice(&fs::read(entry.path())?)?);
+        if entry.path().extension().is_none_or(|e| e != "json") {
+            continue;
+        }
+        match fs::read(entry.path()) {
+            Ok(bytes) => pods.push(serde_json::from_slice(&bytes)?),
+            // The node goes on meanwhile: this pod was released since the directory was listed.
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => return Err(error.into()),
         }
     }
     pods.sort_by_key(|pod: &Value| full_name(pod));

@@ -1,6 +1,6 @@
 //! The explorer beside stateright: the same states, the same steps, the same number of threads, in one run.
 //! `cargo bench -p nodefold-model --bench explore`. Counts must agree; the figures are for the README.
-#![allow(clippy::unwrap_used, clippy::print_stdout)]
+#![allow(clippy::unwrap_used, clippy::print_stdout, clippy::disallowed_methods)]
 
 use nodefold_model::explore::scopes::Scope;
 use nodefold_model::explore::{Options, breadth_first, depth_first};

@@ -23,9 +23,10 @@ pub fn to_text<'a>(
     }
     text.push_str("steps:\n");
     for verb in steps {
-        let line = match verb {
-            Verb::Heal => "heal".to_owned(),
-            _ => format!("{}: {}", verb.name(), flow(&argument(verb))),
+        let line = if matches!(verb, Verb::Heal) {
+            "heal".to_owned()
+        } else {
+            format!("{}: {}", verb.name(), flow(&argument(verb)))
         };
         let _ = writeln!(text, "- {line}");
     }

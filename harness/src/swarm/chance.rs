@@ -55,7 +55,7 @@ impl Xoshiro {
 impl Chance for Xoshiro {
     /// The high half of a wide product: no floats, and no bias that matters at these bounds.
     fn below(&mut self, bound: u64) -> u64 {
-        (u128::from(self.next()) * u128::from(bound) >> 64) as u64
+        ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
     }
 }
 

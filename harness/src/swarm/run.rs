@@ -113,6 +113,10 @@ pub fn play(seed: u64, chance: &mut dyn Chance, profile: &Profile, options: &Swa
             .unwrap_or("of unknown kind");
         let at = player.world().now().since(crate::world::BEGINNING);
         player.broken.push(Broken { invariant: "panic".into(), what: format!("panic: {what}"), at });
+        if history.is_in_step {
+            // The choice that it panicked in is part of the story.
+            history.step(&player);
+        }
         Digest(0)
     });
     history.flush();
@@ -172,7 +176,9 @@ fn natural(player: &mut Player, chance: &mut dyn Chance, history: &mut Recorder)
         history.now = player.world().now();
         return;
     }
+    history.is_in_step = true;
     player.natural();
+    history.is_in_step = false;
     history.step(player);
 }
 
@@ -215,12 +221,14 @@ struct Recorder {
     since: u32,
     /// The moment of the last choice.
     last: Time,
+    /// A choice in its natural order is being taken.
+    is_in_step: bool,
 }
 
 impl Recorder {
     fn new(profile: &Profile) -> Recorder {
         let history = History { node: profile.node.clone(), steps: Vec::new() };
-        Recorder { history, now: Time(0), whole: None, since: 0, last: Time(0) }
+        Recorder { history, now: Time(0), whole: None, since: 0, last: Time(0), is_in_step: false }
     }
 
     /// A choice was taken in its natural order.

@@ -59,7 +59,8 @@ pub(super) fn explain(before: &PodView, after: &PodView, situation: Situation) -
     work.in_order(lanes.clone()).or_else(|_| second.in_any_order(lanes))
 }
 
-/// The shortest way through a table by those who may have moved in this step.
+/// The shortest way through a table by those who may have moved in this step: of several, one that needs nothing, since
+/// whoever may have moved so is not to be blamed for lacking something; else the table's first.
 fn path<S: Copy + PartialEq + Debug>(
     table: &'static [Row<S>],
     from: S,
@@ -71,7 +72,7 @@ fn path<S: Copy + PartialEq + Debug>(
     }
     let mut ways: Vec<Vec<&Row<S>>> = vec![Vec::new()];
     for _ in 0..LONGEST {
-        let mut longer = Vec::new();
+        let (mut longer, mut there) = (Vec::new(), Vec::new());
         for way in &ways {
             let at = way.last().map_or(from, |row| row.to);
             // What the node has just commanded is not answered in the same step.
@@ -83,11 +84,12 @@ fn path<S: Copy + PartialEq + Debug>(
             for row in table.iter().filter(|row| may(row)) {
                 let mut way = way.clone();
                 way.push(row);
-                if row.to == to {
-                    return Some(way);
-                }
-                longer.push(way);
+                if row.to == to { there.push(way) } else { longer.push(way) }
             }
+        }
+        let is_free = |way: &&Vec<&Row<S>>| way.iter().all(|row| row.needs == Needs::NONE);
+        if let Some(way) = there.iter().find(is_free).or(there.first()) {
+            return Some(way.clone());
         }
         ways = longer;
     }

@@ -353,14 +353,12 @@ fn creates_as_desired(memory: &Memory, command: &Command) -> Said {
 }
 
 fn never_starts_what_was_created(memory: &Memory, event: &Event) -> Heard {
-    let uid = match &event.fact {
-        Fact::ContainerStartFailed { .. } => return Heard::Nothing,
-        // What must end all the same is told then.
-        fact => match fact.pod() {
-            Some(uid) if memory.pod(uid).is_some_and(PodMemory::is_ending) => uid,
-            Some(_) | None => return Heard::AsItIs,
-        },
-    };
+    if matches!(event.fact, Fact::ContainerStartFailed { .. }) {
+        return Heard::Nothing;
+    }
+    // What must end all the same is told then.
+    let ending = event.fact.pod().filter(|uid| memory.pod(*uid).is_some_and(PodMemory::is_ending));
+    let Some(uid) = ending else { return Heard::AsItIs };
     let swallowed =
         memory.pod(uid).into_iter().flat_map(PodMemory::live).filter_map(|(_, c)| c.start_failed.clone());
     Heard::Instead([event.fact.clone()].into_iter().chain(swallowed).collect())

@@ -223,13 +223,9 @@ fn tears_down_on_a_failed_refresh(memory: &Memory, fact: &Fact, _: &[Command]) -
 }
 
 fn unmounts_while_mounting(memory: &Memory, fact: &Fact, _: &[Command]) -> Vec<Order> {
-    let uid = match fact {
-        Fact::PodApplied(applied) if applied.deletion.is_some() => applied.uid,
-        fact => match fact.pod() {
-            Some(uid) if matches!(fact, Fact::PodRemoved { .. }) => uid,
-            Some(_) | None => return Vec::new(),
-        },
-    };
+    let deleted = matches!(fact, Fact::PodApplied(applied) if applied.deletion.is_some());
+    let ends = deleted || matches!(fact, Fact::PodRemoved { .. });
+    let Some(uid) = fact.pod().filter(|_| ends) else { return Vec::new() };
     let Some(pod) = memory.pod(uid) else { return Vec::new() };
     let mounting = pod.on_host().filter(|(_, v)| v.stage == VolumeStage::Mounting);
     mounting.map(|(id, _)| unmount(uid, id, pod, Rule::PodVolumesReleased)).collect()
