@@ -159,7 +159,8 @@ fn drive(pod: &mut PodState, i: usize, waits: bool, ctx: &mut Context<'_>) {
         None => kill(&id, stop, uid, ctx),
         Some((op, kill_at)) => {
             let (op, kill_at) = (*op, *kill_at);
-            let wanted = stop.deadline.max(ctx.now.after(minimum));
+            // Both sides count from the moment of the event, however late its timer.
+            let wanted = stop.deadline.max(ctx.heard.after(minimum));
             if stop.kill.is_some() {
                 // Handed over; its exit or its refusal comes as a fact.
             } else if ctx.due(kill_at.after(KILL_SLACK), Why::GraceDeadline) {

@@ -4,6 +4,7 @@ use super::AtTheEnd;
 use crate::invariant::Invariant;
 use nodefold_core::command::Subject;
 use nodefold_core::ids::Name;
+use nodefold_core::resources::{ResourceList, ResourceName};
 use nodefold_core::spec::{Container, Pod, PodSpec};
 use nodefold_core::status::{ConditionKind, ContainerState, ContainerStatus, HostPhase, PodStatus};
 
@@ -78,12 +79,19 @@ impl AtTheEnd<'_> {
             Some((view.born, "image"))
         } else if own.mounts != wanted.mounts {
             Some((view.born, "set of mounts"))
-        } else if view.requests != wanted.resources.requests {
-            Some((view.born, "amount of resources"))
+        } else if shares(&view.requests) != shares(&wanted.resources.requests) {
+            Some((view.born, "amount of cpu"))
         } else {
             None
         }
     }
+}
+
+/// What a runtime is told of requests: a memory request alone makes no call, and the least cpu requests mean the same
+/// (kubelet-pods case 81).
+fn shares(requests: &ResourceList) -> u64 {
+    const LEAST_MILLICORES: u64 = 2;
+    requests.get(&ResourceName::Cpu).max(LEAST_MILLICORES)
 }
 
 fn row_of<'a>(status: &'a PodStatus, name: &Name) -> Option<&'a ContainerStatus> {

@@ -44,7 +44,12 @@ impl AtTheEnd<'_> {
         }
         let Some((index, status)) = pod.published.clone().filter(|_| self.says_allocated()) else { return };
         for row in &status.volumes {
-            let fails = row.phase == HostPhase::ErrorMounting;
+            // One that nobody mounts any more is as good as never tried (SEMANTICS).
+            let mounts = |c: &Container| c.mounts.iter().any(|mount| mount.name == row.name);
+            let wish = pod.applied.as_ref().map(|applied| &applied.spec);
+            let is_mounted =
+                wish.is_some_and(|s| s.init_containers.iter().chain(&s.containers).any(|c| mounts(c)));
+            let fails = row.phase == HostPhase::ErrorMounting && is_mounted;
             if fails && !self.tried_lately(Thing::Volume(row.name.clone())) && pod.in_flight.is_empty() {
                 let explanation =
                     format!("volume {} is in error, and nothing tries to mount it any more", row.name);

@@ -10,7 +10,8 @@ use nodefold_core::ids::{Name, VolumeId};
 use nodefold_core::node::Digest;
 use nodefold_core::spec::{RestartPolicy, VolumeMount};
 use nodefold_core::state::{
-    ContainerKind, ContainerState, InstancePhase, Lifecycle, PodState, SandboxPhase, Shared, VolumePhase,
+    ContainerKind, ContainerState, InstancePhase, Lifecycle, PodState, SandboxPhase, Shared, Termination,
+    TerminationCause, VolumePhase,
 };
 use std::fmt;
 use std::sync::Arc;
@@ -20,6 +21,8 @@ use std::sync::Arc;
 pub struct PodView {
     /// Its life.
     pub life: Pod,
+    /// It ends because its own time is over: the node's conclusion, after whatever it allocated in that step.
+    pub out_of_time: bool,
     /// A terminal phase was acknowledged.
     pub told: bool,
     /// Its object is gone.
@@ -109,6 +112,7 @@ impl Default for PodView {
     fn default() -> PodView {
         PodView {
             life: Pod::Absent,
+            out_of_time: false,
             told: false,
             object_gone: false,
             allocated: None,
@@ -135,6 +139,10 @@ pub(super) fn of(pod: &PodState) -> PodView {
     let sandboxes = pod.old_sandboxes.iter().chain(&pod.sandbox);
     PodView {
         life,
+        out_of_time: matches!(
+            &pod.lifecycle,
+            Lifecycle::Terminating(Termination { cause: TerminationCause::DeadlineExceeded, .. })
+        ),
         told: pod.publication.terminal_acknowledged,
         object_gone: pod.object_gone,
         allocated: pod.allocated.as_ref().map(|a| a.spec.digest()),

@@ -163,7 +163,9 @@ impl<'a> Work<'a> {
     fn pod_lane(&self) -> Result<VecDeque<Move>, String> {
         let (from, to) = (self.before.life, self.after.life);
         let way = path(pod::TABLE, from, to, self.situation).ok_or_else(|| no_way("the pod", &from, &to))?;
-        Ok(way.into_iter().map(|row| a_move(row, "the pod", Effect::Pod(row.to))).collect())
+        let by = |row: &Row<Pod>| if self.after.out_of_time { By::Node } else { row.by };
+        let a_move = |row| Move { by: by(row), ..a_move(row, "the pod", Effect::Pod(row.to)) };
+        Ok(way.into_iter().map(a_move).collect())
     }
 
     fn allocation_lane(&self) -> VecDeque<Move> {
@@ -291,12 +293,15 @@ impl<'a> Work<'a> {
         Ok(())
     }
 
-    /// Any order that works, the node's own moves as early as they can be.
+    /// Any order that works: each move as early as it can be, the node's own before the world's, and the pod's after those of
+    /// its parts, since most of them need it as it was.
     fn in_any_order(&mut self, mut lanes: Vec<VecDeque<Move>>) -> Result<(), String> {
         loop {
             let ready = |lane: &VecDeque<Move>| lane.front().is_some_and(|m| self.permits(m).is_ok());
-            let by_node = |lane: &VecDeque<Move>| lane.front().is_some_and(|m| m.by == By::Node);
-            let next = (0..lanes.len()).filter(|i| ready(&lanes[*i])).min_by_key(|i| !by_node(&lanes[*i]));
+            let rank = |lane: &VecDeque<Move>| {
+                lane.front().map(|m| (matches!(m.effect, Effect::Pod(_)), m.by != By::Node))
+            };
+            let next = (0..lanes.len()).filter(|i| ready(&lanes[*i])).min_by_key(|i| rank(&lanes[*i]));
             match next {
                 Some(i) => {
                     if let Some(next) = lanes[i].pop_front() {
