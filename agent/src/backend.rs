@@ -10,7 +10,7 @@ use crate::workers::Workers;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, unbounded};
 use nodefold_core::backend::Backend;
 use nodefold_core::command::{Action, Command};
-use nodefold_core::event::{Fact, Hook, OpError};
+use nodefold_core::event::{Fact, Hook};
 use nodefold_core::ids::{ContainerId, OpId, PodUid};
 use nodefold_core::spec::Container;
 use nodefold_core::time::Nanos;
@@ -95,7 +95,7 @@ impl Linux {
         self.workers.run(move || {
             let fact = match done(&linker) {
                 Ok(fact) => fact,
-                Err(fault) => failed(&command, fault.into_error()),
+                Err(fault) => command.failed(fault.into_error()),
             };
             if let Some(fact) = fact {
                 sender.send(fact).ok();
@@ -105,7 +105,7 @@ impl Linux {
 
     /// Which operations a fact ends: the one that it names, or those that end by what happened.
     fn close(&mut self, fact: &Fact) {
-        if let Some(op) = op_of(fact) {
+        if let Some(op) = fact.op() {
             self.open.remove(&op);
         }
         if let Fact::ContainerExited { pod, container, .. } = fact {
@@ -309,112 +309,4 @@ fn run_hook(
             Ok(())
         }
     }
-}
-
-/// The operation that a fact names.
-fn op_of(fact: &Fact) -> Option<OpId> {
-    match fact {
-        Fact::VolumeMounted { op, .. }
-        | Fact::VolumeMountFailed { op, .. }
-        | Fact::VolumeUnmounted { op, .. }
-        | Fact::VolumeUnmountFailed { op, .. }
-        | Fact::VolumeRefreshed { op, .. }
-        | Fact::VolumeRefreshFailed { op, .. }
-        | Fact::ImagePulled { op, .. }
-        | Fact::ImagePullFailed { op, .. }
-        | Fact::SandboxReady { op, .. }
-        | Fact::SandboxFailed { op, .. }
-        | Fact::SandboxStopFailed { op, .. }
-        | Fact::SandboxRemoved { op, .. }
-        | Fact::SandboxRemoveFailed { op, .. }
-        | Fact::ContainerCreated { op, .. }
-        | Fact::ContainerCreateFailed { op, .. }
-        | Fact::ContainerStarted { op, .. }
-        | Fact::ContainerStartFailed { op, .. }
-        | Fact::ContainerStopFailed { op, .. }
-        | Fact::ContainerRemoved { op, .. }
-        | Fact::ContainerRemoveFailed { op, .. }
-        | Fact::ContainerResized { op, .. }
-        | Fact::ContainerResizeFailed { op, .. }
-        | Fact::PodResized { op, .. }
-        | Fact::PodResizeFailed { op, .. }
-        | Fact::HookDone { op, .. }
-        | Fact::MountsObserved { op, .. }
-        | Fact::RuntimeObserved { op, .. }
-        | Fact::ObserveFailed { op, .. }
-        | Fact::StatusWritten { op, .. }
-        | Fact::StatusWriteFailed { op, .. }
-        | Fact::ReleaseFailed { op, .. }
-        | Fact::MirrorCreated { op, .. }
-        | Fact::MirrorDeleted { op, .. }
-        | Fact::MirrorFailed { op, .. } => Some(*op),
-        Fact::Tick
-        | Fact::PodApplied(_)
-        | Fact::PodRemoved { .. }
-        | Fact::SourceReady { .. }
-        | Fact::ObjectSeen { .. }
-        | Fact::ObjectGone { .. }
-        | Fact::NodeChanged(_)
-        | Fact::ReadinessGate { .. }
-        | Fact::UsageReported { .. }
-        | Fact::SandboxStopped { .. }
-        | Fact::ContainerExited { .. }
-        | Fact::ProbeResult { .. }
-        | Fact::AgentStarted { .. }
-        | Fact::MirrorSeen { .. }
-        | Fact::MirrorGone { .. } => None,
-    }
-}
-
-/// The fact that says that a command failed; `None` for those that can't.
-fn failed(command: &Command, error: OpError) -> Option<Fact> {
-    let (op, pod) = (command.op, command.pod);
-    Some(match &command.action {
-        Action::MountVolume { volume, .. } => {
-            Fact::VolumeMountFailed { op, pod, volume: volume.clone(), error }
-        }
-        Action::UnmountVolume { volume, .. } => {
-            Fact::VolumeUnmountFailed { op, pod, volume: volume.clone(), error }
-        }
-        Action::RefreshVolume { volume, .. } => {
-            Fact::VolumeRefreshFailed { op, pod, volume: volume.clone(), error }
-        }
-        Action::PullImage { container, .. } => {
-            Fact::ImagePullFailed { op, pod, container: container.clone(), error }
-        }
-        Action::CreateSandbox { attempt, .. } => Fact::SandboxFailed { op, pod, attempt: *attempt, error },
-        Action::StopSandbox { attempt } => Fact::SandboxStopFailed { op, pod, attempt: *attempt, error },
-        Action::RemoveSandbox { attempt } => Fact::SandboxRemoveFailed { op, pod, attempt: *attempt, error },
-        Action::CreateContainer { container, .. } => {
-            Fact::ContainerCreateFailed { op, pod, container: container.clone(), error }
-        }
-        Action::StartContainer { container } => {
-            Fact::ContainerStartFailed { op, pod, container: container.clone(), error }
-        }
-        Action::StopContainer { container, .. } | Action::KillContainer { container } => {
-            Fact::ContainerStopFailed { op, pod, container: container.clone(), error }
-        }
-        Action::RemoveContainer { container } => {
-            Fact::ContainerRemoveFailed { op, pod, container: container.clone(), error }
-        }
-        Action::ResizeContainer { container, .. } => {
-            Fact::ContainerResizeFailed { op, pod, container: container.clone(), error }
-        }
-        Action::ResizePod { .. } => Fact::PodResizeFailed { op, pod, error },
-        Action::RunHook { container, hook, .. } => {
-            let error = Some(error.message);
-            Fact::HookDone { op, pod, container: container.clone(), hook: *hook, error }
-        }
-        Action::ObserveMounts | Action::ObserveRuntime => Fact::ObserveFailed { op, error },
-        Action::PublishStatus { .. } => Fact::StatusWriteFailed { op, pod, error },
-        Action::ReleasePod => Fact::ReleaseFailed { op, pod, error },
-        Action::CreateMirror { pod: shown } => {
-            let (namespace, name) = (shown.namespace.clone(), shown.name.clone());
-            Fact::MirrorFailed { op, pod, namespace, name, error }
-        }
-        Action::DeleteMirror { namespace, name } => {
-            Fact::MirrorFailed { op, pod, namespace: namespace.clone(), name: name.clone(), error }
-        }
-        Action::StartProbe { .. } | Action::StopProbe { .. } | Action::RecordEvent(_) => return None,
-    })
 }

@@ -19,7 +19,7 @@ use nodefold_core::{Backend, Config, Digest, Node};
 use nodefold_harness::brain::production;
 use nodefold_harness::log::FactLog;
 use nodefold_harness::scenario::{NodeChange, PodRef};
-use nodefold_harness::world::{Ending, Server, WorldError, failed, requested};
+use nodefold_harness::world::{Ending, Server, WorldError, requested};
 use nodefold_harness::{Brain, Record, Scenario, Stage, World};
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
@@ -215,7 +215,7 @@ impl LinuxStage {
                 }
                 Err(error) => Err(error),
             };
-            let heard = written.unwrap_or_else(|error| failed(&command, error));
+            let heard = written.unwrap_or_else(|error| command.failed(error));
             self.inbox.extend(heard);
             return Ok(());
         }

@@ -33,6 +33,7 @@ extern crate alloc;
 mod actuate;
 mod allocate;
 pub mod anomaly;
+mod answer;
 pub mod backend;
 mod canonical;
 pub mod codec;

@@ -25,7 +25,6 @@ mod usage;
 mod writes;
 
 pub use choice::{Choice, Chooser, Earliest, Enabled};
-pub use effect::failed;
 pub use fault::{CrashPoint, Fault};
 pub use inflight::{OpKey, OpKind};
 pub use label::{object_name, probe_name};

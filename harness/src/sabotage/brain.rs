@@ -1,6 +1,6 @@
 //! The wrapper that makes a brain wrong: applies the mechanisms of one saboteur around another brain.
 
-use super::memory::{Memory, operation};
+use super::memory::Memory;
 use super::{Heard, Said, Wrong};
 use crate::brain::Brain;
 use nodefold_core::command::{Action, Cause, Command};
@@ -29,7 +29,7 @@ impl Sabotaged {
 
     /// What the brain inside is told.
     fn heard(&self, event: &Event) -> Vec<Fact> {
-        if operation(&event.fact).is_some_and(|op| op.0 >= MADE_UP) {
+        if event.fact.op().is_some_and(|op| op.0 >= MADE_UP) {
             return Vec::new();
         }
         let mut facts = vec![event.fact.clone()];

@@ -3,7 +3,7 @@
 
 use nodefold_core::command::{Action, Command, MountedVolume, Rule};
 use nodefold_core::event::{ErrorClass, Event, Exit, Fact, SeenContainer, SeenState};
-use nodefold_core::ids::{ContainerId, OpId, PodUid, VolumeId};
+use nodefold_core::ids::{ContainerId, PodUid, VolumeId};
 use nodefold_core::spec::{Container, Deletion, Pod, PodSpec, Volume};
 use nodefold_core::status::PodStatus;
 use nodefold_core::time::Time;
@@ -305,59 +305,4 @@ pub fn carried(action: &Action) -> Option<&Arc<PodSpec>> {
         return Some(allocated);
     }
     None
-}
-
-/// The operation that a fact completes.
-pub fn operation(fact: &Fact) -> Option<OpId> {
-    match fact {
-        Fact::VolumeMounted { op, .. }
-        | Fact::VolumeMountFailed { op, .. }
-        | Fact::VolumeUnmounted { op, .. }
-        | Fact::VolumeUnmountFailed { op, .. }
-        | Fact::VolumeRefreshed { op, .. }
-        | Fact::VolumeRefreshFailed { op, .. }
-        | Fact::ImagePulled { op, .. }
-        | Fact::ImagePullFailed { op, .. }
-        | Fact::SandboxReady { op, .. }
-        | Fact::SandboxFailed { op, .. }
-        | Fact::SandboxStopFailed { op, .. }
-        | Fact::SandboxRemoved { op, .. }
-        | Fact::SandboxRemoveFailed { op, .. }
-        | Fact::ContainerCreated { op, .. }
-        | Fact::ContainerCreateFailed { op, .. }
-        | Fact::ContainerStarted { op, .. }
-        | Fact::ContainerStartFailed { op, .. }
-        | Fact::ContainerStopFailed { op, .. }
-        | Fact::ContainerRemoved { op, .. }
-        | Fact::ContainerRemoveFailed { op, .. }
-        | Fact::ContainerResized { op, .. }
-        | Fact::ContainerResizeFailed { op, .. }
-        | Fact::PodResized { op, .. }
-        | Fact::PodResizeFailed { op, .. }
-        | Fact::HookDone { op, .. }
-        | Fact::MountsObserved { op, .. }
-        | Fact::RuntimeObserved { op, .. }
-        | Fact::ObserveFailed { op, .. }
-        | Fact::StatusWritten { op, .. }
-        | Fact::StatusWriteFailed { op, .. }
-        | Fact::ReleaseFailed { op, .. }
-        | Fact::MirrorCreated { op, .. }
-        | Fact::MirrorDeleted { op, .. }
-        | Fact::MirrorFailed { op, .. } => Some(*op),
-        Fact::Tick
-        | Fact::PodApplied(_)
-        | Fact::PodRemoved { .. }
-        | Fact::SourceReady { .. }
-        | Fact::ObjectSeen { .. }
-        | Fact::ObjectGone { .. }
-        | Fact::NodeChanged(_)
-        | Fact::ReadinessGate { .. }
-        | Fact::UsageReported { .. }
-        | Fact::SandboxStopped { .. }
-        | Fact::ContainerExited { .. }
-        | Fact::ProbeResult { .. }
-        | Fact::MirrorSeen { .. }
-        | Fact::MirrorGone { .. }
-        | Fact::AgentStarted { .. } => None,
-    }
 }

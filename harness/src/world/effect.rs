@@ -36,11 +36,11 @@ impl World {
                 } else if error.class == ErrorClass::Final {
                     self.give_up(&command);
                 }
-                failed(&command, error)
+                command.failed(error)
             }
             None => match self.perform(&command)? {
                 Ok(fact) => fact,
-                Err(error) => failed(&command, error),
+                Err(error) => command.failed(error),
             },
         };
         let now = self.now;
@@ -332,57 +332,4 @@ fn leave_out(fact: &mut Fact, bits: Option<u64>) {
         sandboxes.retain(|_| stays());
         containers.retain(|_| stays());
     }
-}
-
-/// The fact that says that a command failed; `None` for those that can't.
-pub fn failed(command: &Command, error: OpError) -> Option<Fact> {
-    let (op, pod) = (command.op, command.pod);
-    Some(match &command.action {
-        Action::MountVolume { volume, .. } => {
-            Fact::VolumeMountFailed { op, pod, volume: volume.clone(), error }
-        }
-        Action::UnmountVolume { volume, .. } => {
-            Fact::VolumeUnmountFailed { op, pod, volume: volume.clone(), error }
-        }
-        Action::RefreshVolume { volume, .. } => {
-            Fact::VolumeRefreshFailed { op, pod, volume: volume.clone(), error }
-        }
-        Action::PullImage { container, .. } => {
-            Fact::ImagePullFailed { op, pod, container: container.clone(), error }
-        }
-        Action::CreateSandbox { attempt, .. } => Fact::SandboxFailed { op, pod, attempt: *attempt, error },
-        Action::StopSandbox { attempt } => Fact::SandboxStopFailed { op, pod, attempt: *attempt, error },
-        Action::RemoveSandbox { attempt } => Fact::SandboxRemoveFailed { op, pod, attempt: *attempt, error },
-        Action::CreateContainer { container, .. } => {
-            Fact::ContainerCreateFailed { op, pod, container: container.clone(), error }
-        }
-        Action::StartContainer { container } => {
-            Fact::ContainerStartFailed { op, pod, container: container.clone(), error }
-        }
-        Action::StopContainer { container, .. } | Action::KillContainer { container } => {
-            Fact::ContainerStopFailed { op, pod, container: container.clone(), error }
-        }
-        Action::RemoveContainer { container } => {
-            Fact::ContainerRemoveFailed { op, pod, container: container.clone(), error }
-        }
-        Action::ResizeContainer { container, .. } => {
-            Fact::ContainerResizeFailed { op, pod, container: container.clone(), error }
-        }
-        Action::ResizePod { .. } => Fact::PodResizeFailed { op, pod, error },
-        Action::RunHook { container, hook, .. } => {
-            let error = Some(error.message);
-            Fact::HookDone { op, pod, container: container.clone(), hook: *hook, error }
-        }
-        Action::ObserveMounts | Action::ObserveRuntime => Fact::ObserveFailed { op, error },
-        Action::PublishStatus { .. } => Fact::StatusWriteFailed { op, pod, error },
-        Action::ReleasePod => Fact::ReleaseFailed { op, pod, error },
-        Action::CreateMirror { pod: shown } => {
-            let (namespace, name) = (shown.namespace.clone(), shown.name.clone());
-            Fact::MirrorFailed { op, pod, namespace, name, error }
-        }
-        Action::DeleteMirror { namespace, name } => {
-            Fact::MirrorFailed { op, pod, namespace: namespace.clone(), name: name.clone(), error }
-        }
-        Action::StartProbe { .. } | Action::StopProbe { .. } | Action::RecordEvent(_) => return None,
-    })
 }

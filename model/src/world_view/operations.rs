@@ -141,57 +141,16 @@ impl InFlight {
     }
 }
 
-/// The operation that a fact answers.
+/// The pod's operation that a fact answers: looks and mirrors are not a pod's.
 pub fn answered(fact: &Fact) -> Option<OpId> {
-    match fact {
-        Fact::VolumeMounted { op, .. }
-        | Fact::VolumeMountFailed { op, .. }
-        | Fact::VolumeUnmounted { op, .. }
-        | Fact::VolumeUnmountFailed { op, .. }
-        | Fact::VolumeRefreshed { op, .. }
-        | Fact::VolumeRefreshFailed { op, .. }
-        | Fact::ImagePulled { op, .. }
-        | Fact::ImagePullFailed { op, .. }
-        | Fact::SandboxReady { op, .. }
-        | Fact::SandboxFailed { op, .. }
-        | Fact::SandboxStopFailed { op, .. }
-        | Fact::SandboxRemoved { op, .. }
-        | Fact::SandboxRemoveFailed { op, .. }
-        | Fact::ContainerCreated { op, .. }
-        | Fact::ContainerCreateFailed { op, .. }
-        | Fact::ContainerStarted { op, .. }
-        | Fact::ContainerStartFailed { op, .. }
-        | Fact::ContainerStopFailed { op, .. }
-        | Fact::ContainerRemoved { op, .. }
-        | Fact::ContainerRemoveFailed { op, .. }
-        | Fact::ContainerResized { op, .. }
-        | Fact::ContainerResizeFailed { op, .. }
-        | Fact::PodResized { op, .. }
-        | Fact::PodResizeFailed { op, .. }
-        | Fact::HookDone { op, .. }
-        | Fact::StatusWritten { op, .. }
-        | Fact::StatusWriteFailed { op, .. }
-        | Fact::ReleaseFailed { op, .. } => Some(*op),
-        Fact::ContainerExited { .. }
-        | Fact::SandboxStopped { .. }
-        | Fact::PodRemoved { .. }
-        | Fact::Tick
-        | Fact::PodApplied(_)
-        | Fact::SourceReady { .. }
-        | Fact::ObjectSeen { .. }
-        | Fact::ObjectGone { .. }
-        | Fact::NodeChanged(_)
-        | Fact::ReadinessGate { .. }
-        | Fact::UsageReported { .. }
-        | Fact::ProbeResult { .. }
-        | Fact::AgentStarted { .. }
-        | Fact::MountsObserved { .. }
-        | Fact::RuntimeObserved { .. }
-        | Fact::ObserveFailed { .. }
-        | Fact::MirrorSeen { .. }
-        | Fact::MirrorGone { .. }
-        | Fact::MirrorCreated { .. }
-        | Fact::MirrorDeleted { .. }
-        | Fact::MirrorFailed { .. } => None,
-    }
+    let of_the_node = matches!(
+        fact,
+        Fact::MountsObserved { .. }
+            | Fact::RuntimeObserved { .. }
+            | Fact::ObserveFailed { .. }
+            | Fact::MirrorCreated { .. }
+            | Fact::MirrorDeleted { .. }
+            | Fact::MirrorFailed { .. }
+    );
+    fact.op().filter(|_| !of_the_node)
 }
