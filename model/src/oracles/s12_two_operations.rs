@@ -43,7 +43,7 @@ pub(super) fn judge(world: &WorldView, record: &Record<'_>, command: &Command, o
 /// A kill overtakes a stop, and so does a stop with an earlier deadline; a later deadline is S15's to judge. Stops never
 /// block (DESIGN §4 rule 6), so they do not wait for a resize either.
 fn may_overtake(new: &InFlight, running: &InFlight) -> bool {
-    match (new.deadline, running.deadline) {
+    match (new.stops_by(), running.stops_by()) {
         (Some(deadline), Some(before)) => !running.kill && (new.kill || deadline != before),
         (Some(_), None) => running.verb == "resize",
         (None, Some(_) | None) => false,

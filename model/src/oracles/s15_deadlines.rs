@@ -7,10 +7,10 @@ use super::{Record, breach, violation};
 use crate::invariant::{Invariant, Violation};
 use crate::world_view::WorldView;
 use crate::world_view::container::{ContainerView, Life, Role};
-use crate::world_view::operations::Lane;
+use crate::world_view::operations::{InFlight, Lane};
 use crate::world_view::pod::PodView;
 use nodefold_core::command::{Command, Rule, Subject};
-use nodefold_core::event::Fact;
+use nodefold_core::event::{Fact, Hook};
 use nodefold_core::ids::{ContainerId, PodUid};
 use nodefold_core::time::{Nanos, Time};
 use std::collections::BTreeSet;
@@ -63,11 +63,17 @@ fn sidecar_before_main(
     if sidecar.role != Role::Sidecar || command.cause.rule != Rule::PodTerminating {
         return None;
     }
+    // A preStop hook that took all of the grace leaves its main the floor's time, as below.
+    let hook_is_over = |o: &InFlight, main: &ContainerView| {
+        matches!(&o.lane, Lane::Hook(id, Hook::PreStop) if *id == main.id)
+            && o.deadline.is_some_and(|deadline| deadline <= record.at)
+    };
     // A main whose grace is shorter than the floor has the floor's time; the sidecars' turn comes when the grace is over.
     let floor_ends = record.at.after(world.minimum_grace);
     let time_is_over = |main: &ContainerView| {
         pod.deadline.is_some_and(|(deadline, _)| deadline <= record.at)
             || main.stop.is_some_and(|stop| stop.killed || stop.deadline <= floor_ends)
+            || pod.in_flight.iter().any(|o| hook_is_over(o, main))
     };
     let main = pod
         .containers

@@ -38,7 +38,7 @@ pub struct InFlight {
     pub index: usize,
     /// When it was commanded.
     pub at: Time,
-    /// For a stop: when the runtime is to kill. For a kill: now.
+    /// For a stop: when the runtime is to kill. For a kill: now. For a hook: when its time is over.
     pub deadline: Option<Time>,
     /// It is a kill.
     pub kill: bool,
@@ -94,6 +94,7 @@ impl InFlight {
         let deadline = match &command.action {
             Action::StopContainer { grace, .. } => Some(at.after(*grace)),
             Action::KillContainer { .. } => Some(at),
+            Action::RunHook { timeout, .. } => timeout.map(|timeout| at.after(timeout)),
             Action::MountVolume { .. }
             | Action::UnmountVolume { .. }
             | Action::RefreshVolume { .. }
@@ -106,7 +107,6 @@ impl InFlight {
             | Action::RemoveContainer { .. }
             | Action::ResizeContainer { .. }
             | Action::ResizePod { .. }
-            | Action::RunHook { .. }
             | Action::StartProbe { .. }
             | Action::StopProbe { .. }
             | Action::ObserveMounts
@@ -120,9 +120,14 @@ impl InFlight {
         Some(InFlight { op: command.op, lane, verb: command.action.verb(), index, at, deadline, kill })
     }
 
+    /// When a stop or a kill is to have ended its container; of anything else, none.
+    pub fn stops_by(&self) -> Option<Time> {
+        self.deadline.filter(|_| matches!(self.lane, Lane::Container(_)))
+    }
+
     /// A stop or a kill.
     pub fn is_stop(&self) -> bool {
-        self.deadline.is_some()
+        self.stops_by().is_some()
     }
 
     /// Whether `fact` completes it. An exit completes whatever is under way with the container but its removal (a start
