@@ -141,13 +141,14 @@ impl Daemon {
         self.tell(first, listener)?;
         while !self.stop.load(Ordering::SeqCst) {
             let mut facts = Vec::new();
-            if self.files_changed.swap(false, Ordering::SeqCst) {
-                self.read_files(&mut facts, listener)?;
-            }
             let now = clock::now().max(self.driver.node().now());
             let deadline = self.driver.next_deadline();
+            // What is due is decided before anything new is told (ARCHITECTURE, "The hunt").
             if deadline.is_some_and(|at| at <= now) {
                 facts.push(Fact::Tick);
+            }
+            if self.files_changed.swap(false, Ordering::SeqCst) {
+                self.read_files(&mut facts, listener)?;
             }
             if facts.is_empty() {
                 let wait = deadline.map_or(LONGEST_WAIT, |at| Nanos(at.since(now).0.min(LONGEST_WAIT.0)));

@@ -274,6 +274,10 @@ impl Stage for LinuxStage {
         clock::now()
     }
 
+    fn node_now(&self) -> Time {
+        clock::now()
+    }
+
     fn server(&self) -> &Server {
         &self.server
     }

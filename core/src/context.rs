@@ -89,10 +89,8 @@ impl Why {
 pub struct Context<'a> {
     /// The configuration and the node's facts.
     pub config: &'a Config,
-    /// Now: of a timer that fires late, when it was due.
+    /// Now, also for a timer that fires late.
     pub now: Time,
-    /// When the commands are given out, from which a grace in them counts.
-    pub heard: Time,
     /// The event being applied.
     pub event: EventSeq,
     /// This life of the agent.

@@ -27,6 +27,10 @@ use alloc::vec::Vec;
 #[cfg_attr(feature = "rkyv", rkyv(derive(PartialEq, Eq, PartialOrd, Ord)))]
 pub struct Digest(pub u128);
 
+/// How often, on average, each wake-up that was booked may bring about another in the same event. The chains there are
+/// have two links.
+const MOST_FIRED_PER_WAKE_UP: usize = 16;
+
 /// The year 2262, in which nanoseconds since 1970 no longer fit 63 bits.
 const LATEST: Time = Time(u64::MAX / 2);
 
@@ -39,8 +43,6 @@ pub struct Node {
     latest: Vec<PodUid>,
     /// The memory of the list of touched pods. Empty between events.
     touched: Touched,
-    /// The time of the event being folded. A timer that fires late fires at its own time, but its commands are given now.
-    heard: Time,
 }
 
 /// All that the fold remembers. Everything in it is in the digest and in snapshots.
@@ -183,7 +185,7 @@ impl Node {
             anomalies: Anomalies::default(),
         };
         let (latest, touched) = (Vec::new(), Touched::default());
-        Node { state, cache: DigestCache::default(), latest, touched, heard: Time(0) }
+        Node { state, cache: DigestCache::default(), latest, touched }
     }
 
     /// Folds one fact in: the only way state changes. First every timer due at or before `event.at` fires, in a total
@@ -207,11 +209,10 @@ impl Node {
         };
         let now = at.max(self.state.now);
         let is_start = matches!(event.fact, Fact::AgentStarted { .. });
-        self.heard = now;
-        if !is_start {
-            self.fire_timers(now, out);
-        }
         self.state.now = now;
+        if !is_start {
+            self.fire_timers(out);
+        }
         if matches!(event.fact, Fact::Tick) {
             return;
         }
@@ -219,7 +220,7 @@ impl Node {
         observe::observe(&mut self.state, &event.fact, &mut touched, out);
         self.settle(touched, out);
         if is_start {
-            self.fire_timers(now, out);
+            self.fire_timers(out);
         }
     }
 
@@ -231,27 +232,21 @@ impl Node {
         self.cache.head_changed();
     }
 
-    fn fire_timers(&mut self, until: Time, out: &mut Commands) {
-        let mut retried = false;
-        while let Some(&(at, uid, why)) = self.state.wakes.first() {
-            if at > until {
+    /// Whatever is due is decided at the time it is now: what came due long ago, while nobody was awake, must not be begun
+    /// as if the time in between had not passed (S7: a start that waited, in a pod that is out of time by now).
+    fn fire_timers(&mut self, out: &mut Commands) {
+        // A wake-up that books itself again at once would never end. Beyond this bound the rest waits for the next event, and
+        // the deadline that is left behind shows it (L4).
+        let most = (self.state.wakes.len() + 1) * MOST_FIRED_PER_WAKE_UP;
+        for _ in 0..most {
+            let Some(&(at, uid, why)) = self.state.wakes.first() else { break };
+            if at > self.state.now {
                 break;
             }
             self.state.wakes.pop_first();
-            self.state.now = at.max(self.state.now);
             let mut touched = core::mem::take(&mut self.touched);
             if uid == PodUid(0) {
                 self.state.allocator_wake = None;
-                if why == Why::AllocationRetry
-                    && self.state.host_seen()
-                    && core::mem::replace(&mut retried, true)
-                {
-                    // A long sleep is one retry: between two of them nothing happened that has no wake-up of its own.
-                    let next = until.after(self.state.config.timing.allocation_retry);
-                    self.state.wake_allocator(next, why);
-                    self.touched = touched;
-                    continue;
-                }
                 allocate::retry_queue(&mut self.state, why, &mut touched, out);
             } else {
                 if let Some(pod) = self.state.pod_mut(uid) {
@@ -289,7 +284,6 @@ impl Node {
             let mut context = Context {
                 config: &state.config,
                 now: state.now,
-                heard: self.heard,
                 event: state.events,
                 epoch: state.epoch,
                 runtime_seen,
@@ -370,7 +364,7 @@ impl Node {
     /// A node with this state: its caches are computed anew.
     #[cfg(feature = "rkyv")]
     pub(crate) fn from_state(state: State) -> Node {
-        let (cache, touched, heard) = (DigestCache::of(&state), Touched::default(), state.now);
-        Node { state, cache, latest: Vec::new(), touched, heard }
+        let (cache, touched) = (DigestCache::of(&state), Touched::default());
+        Node { state, cache, latest: Vec::new(), touched }
     }
 }

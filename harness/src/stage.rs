@@ -16,6 +16,8 @@ use std::collections::BTreeMap;
 pub trait Stage {
     /// The time.
     fn now(&self) -> Time;
+    /// What the node takes for the time, and tells in its trace.
+    fn node_now(&self) -> Time;
     /// The API server's side.
     fn server(&self) -> &Server;
     /// The API server's side, to be prepared for a request.
@@ -82,6 +84,10 @@ pub struct Simulation {
 impl Stage for Simulation {
     fn now(&self) -> Time {
         self.world.now()
+    }
+
+    fn node_now(&self) -> Time {
+        self.world.node_now()
     }
 
     fn server(&self) -> &Server {

@@ -185,6 +185,11 @@ impl World {
         self.now
     }
 
+    /// What the node takes for the time: its host's clock, but never earlier than it was once told.
+    pub fn node_now(&self) -> Time {
+        self.faults.node_time(self.now).max(self.agent.heard())
+    }
+
     /// What decides, as its log has it.
     pub fn brain(&self) -> &dyn Brain {
         self.agent.brain()
@@ -527,9 +532,8 @@ impl World {
         if matches!(fact, Fact::Tick | Fact::AgentStarted { .. }) {
             return Ok(());
         }
-        let now = self.faults.node_time(self.now);
         for _ in 0..MOST_TICKS_FIRST {
-            if self.agent.next_deadline().is_none_or(|due| due > now) {
+            if !self.is_due() {
                 break;
             }
             self.tell(Fact::Tick)?;
@@ -537,9 +541,14 @@ impl World {
         Ok(())
     }
 
+    /// A timer is due. A clock that was set back leaves what was due already due.
+    fn is_due(&self) -> bool {
+        self.agent.next_deadline().is_some_and(|due| due <= self.node_now())
+    }
+
     /// Where the production core decides, each step is one that the specification permits (DESIGN §7).
     fn fold(&mut self, event: Event) -> Result<Vec<Command>, WorldError> {
-        let timers_first = self.agent.next_deadline().is_some_and(|due| due <= event.at);
+        let timers_first = self.is_due();
         let commands = self.agent.fold(event.clone(), &mut self.records)?;
         if let (Some(node), Some(refinement)) = (self.agent.brain().node(), &mut self.refinement) {
             for unpermitted in refinement.step(&event, timers_first, &commands, node) {

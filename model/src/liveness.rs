@@ -20,6 +20,9 @@ use std::collections::{BTreeMap, VecDeque};
 /// delay, doubled each time, come to seven.
 pub const COMMANDS_PER_MINUTE: usize = 20;
 
+/// As many statuses of one pod within a minute are a storm, not the steps of its containers.
+pub const STATUSES_PER_MINUTE: usize = 60;
+
 /// Things of one pod remembered before the old ones are forgotten.
 const THINGS_KEPT: usize = 64;
 
@@ -132,7 +135,10 @@ impl Quiet {
         }
         let recent = self.recent.entry((command.pod, thing, verb)).or_default();
         recent.push_back((index, at));
-        if recent.len() <= COMMANDS_PER_MINUTE {
+        // A status tells each step of each container, a few at a time.
+        let is_status = matches!(command.action, Action::PublishStatus { .. });
+        let most = if is_status { STATUSES_PER_MINUTE } else { COMMANDS_PER_MINUTE };
+        if recent.len() <= most {
             return None;
         }
         let (first, since) = recent.pop_front()?;
@@ -147,7 +153,7 @@ impl Quiet {
             pod: command.pod,
             subject: Some(subject_of(command)),
             at,
-            explanation: format!("more than {COMMANDS_PER_MINUTE} commands \"{verb}\" within one minute"),
+            explanation: format!("more than {most} commands \"{verb}\" within one minute"),
             evidence: vec![first, index],
         })
     }
@@ -197,6 +203,8 @@ impl Quiet {
                 recent.iter().filter(|(_, at)| at.after(window) > now).map(|(index, _)| *index).collect();
             // Volumes have a delay of their own; a status tells each of a few steps of each try.
             let retries = match (thing, *verb) {
+                // A credential is renewed once a minute at most.
+                (Some(Thing::Volume(_)), "refresh") => window.0 / MINUTE.0 + 1,
                 (Some(Thing::Volume(_)), _) => window.0 / self.timing.volume_backoff_max.0.max(1) + 1,
                 (None, _) => (window.0 / self.timing.retry_backoff_max.0.max(1) + 1) * 2,
                 (Some(Thing::Container(_)), _) => window.0 / self.timing.retry_backoff_max.0.max(1) + 1,

@@ -156,6 +156,7 @@ impl Oracles {
                 // A fact ends the batch of commands that the former one brought about.
                 self.charges.settle(world, record.at, out);
                 self.deadlines.settle(world, record.at, out);
+                self.deadlines.pass(world, fact, record.at);
                 s13_left_behind::judge(world, record, fact, out);
             }
         }
@@ -171,7 +172,7 @@ impl Oracles {
             }
             What::Fact(fact) => {
                 self.charges.fact(fact);
-                self.deadlines.fact(world, fact, record);
+                self.deadlines.set(world, fact, record.index);
                 if matches!(fact, Fact::AgentStarted { .. }) {
                     self.quiet.agent_started();
                 }

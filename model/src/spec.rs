@@ -96,6 +96,9 @@ needs! {
     24 WHOLE "whole" "What becomes the allocation is one desired version as a whole (S4)."
     25 UNADMITTED "unadmitted" "The pod has no allocation yet."
     26 EPHEMERAL "ephemeral" "It is an ephemeral container, which its own subresource adds beside the allocation."
+    27 RUN_OUT "run out" "No main container of the pod runs."
+    28 OUT_OF_TIME "out of time" "Its active deadline has passed."
+    29 PREEMPTED "preempted" "A critical pod needs its room."
 }
 
 impl Needs {

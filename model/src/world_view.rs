@@ -118,6 +118,11 @@ impl WorldView {
         }
     }
 
+    /// Whether the operation can have had its effect just now. In a trace without commands any can.
+    pub fn may_be_under_way(&self, pod: PodUid, op: OpId) -> bool {
+        !self.observes || self.pods.get(&pod).is_some_and(|p| p.in_flight.iter().any(|o| o.op == op))
+    }
+
     fn node_changed(&mut self, node: &NodeFacts, index: usize) {
         self.node = node.clone();
         if !node.gates.dynamic_containers {
@@ -138,7 +143,10 @@ impl WorldView {
     /// Forgets a pod that left its source and of which nothing lives.
     fn forget_if_over(&mut self, uid: PodUid, index: usize) {
         let over = self.pods.get(&uid).is_some_and(|p| {
-            (p.left_source.is_some() || p.applied.is_none()) && p.wanted_again.is_none() && p.is_quiet()
+            (p.left_source.is_some() || p.applied.is_none())
+                && p.wanted_again.is_none()
+                && p.is_quiet()
+                && !p.has_a_sandbox()
         });
         if !over {
             return;

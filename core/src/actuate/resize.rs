@@ -1,6 +1,7 @@
 //! In-place resize: allocated against *actuated* resources (kubelet-pods §1.9), never against what is measured (B36).
 //! Order: the pod's cgroup grows first, containers shrink, then grow, the pod's cgroup shrinks last.
 
+use crate::allocate::charge;
 use crate::command::{Action, Rule};
 use crate::context::{Context, Why};
 use crate::resources::{ResourceList, ResourceName, Resources};
@@ -79,7 +80,12 @@ pub(super) fn drive(pod: &mut PodState, ctx: &mut Context<'_>) {
     }
     if differing.is_empty() && differences(&target, &pod.cgroup).is_empty() {
         pod.cgroup = target;
-        adopt_equivalents(pod);
+        if adopt_equivalents(pod)
+            && pod.containers.iter().any(|c| c.instance.is_none() && c.removed.is_none())
+        {
+            // A start may have waited for the room.
+            ctx.follow_up();
+        }
         return finish(pod, ctx);
     }
     if !differing.is_empty() && !differences(&raised, &pod.cgroup).is_empty() {
@@ -87,9 +93,11 @@ pub(super) fn drive(pod: &mut PodState, ctx: &mut Context<'_>) {
     }
     let (shrinking, growing): (Vec<usize>, Vec<usize>) =
         differing.iter().copied().partition(|i| shrinks(&pod.containers[*i]));
-    let step = if shrinking.is_empty() { &growing } else { &shrinking };
-    for &i in step {
-        resize_container(pod, i, ctx);
+    let step = if shrinking.is_empty() { growing } else { shrinking };
+    for i in step {
+        if has_room(pod, i) {
+            resize_container(pod, i, ctx);
+        }
     }
     if differing.is_empty() {
         resize_pod(pod, target, ctx);
@@ -107,6 +115,19 @@ fn wants_resize(container: &ContainerState) -> bool {
         && container.removed.is_none()
         && !changes(container).is_empty()
         && !needs_restart(container)
+}
+
+/// Growth waits for the room that another container of the pod still holds: one that was removed, or can't be told to
+/// shrink before its start has ended (S5).
+fn has_room(pod: &PodState, i: usize) -> bool {
+    let container = &pod.containers[i];
+    let (Some(allocated), Some(instance)) = (&pod.allocated, &container.instance) else { return true };
+    let (want, have) = (&container.spec.resources.requests, &instance.resources.requests);
+    let held = charge::actuated(pod);
+    want.iter().all(|(name, amount)| {
+        let more = amount.saturating_sub(have.get(name));
+        more == 0 || held.get(name).saturating_add(more) <= allocated.requests.get(name)
+    })
 }
 
 fn shrinks(container: &ContainerState) -> bool {
@@ -151,18 +172,21 @@ fn resize_pod(pod: &mut PodState, resources: Resources, ctx: &mut Context<'_>) {
     pod.cgroup_resizing = Some(Box::new((op, resources)));
 }
 
-/// Values that mean the same to the kernel count as acknowledged, so that the sums are right.
-fn adopt_equivalents(pod: &mut PodState) {
+/// Values that mean the same to the kernel count as acknowledged, so that the sums are right. Whether any did.
+fn adopt_equivalents(pod: &mut PodState) -> bool {
+    let mut adopted = false;
     for container in &mut pod.containers {
         let settled = container.removed.is_none() && changes(container).is_empty();
         let resources = container.spec.resources.clone();
         if let Some(instance) =
             container.instance.as_mut().filter(|i| settled && matches!(i.phase, InstancePhase::Running))
         {
+            adopted |= instance.resources != resources;
             instance.resources = resources;
         }
     }
     pod.changed();
+    adopted
 }
 
 /// Allocated and actuated agree: nothing is in progress any more, and this is told.

@@ -67,6 +67,18 @@ pub fn restarts_after_probe(spec: &Container, pod_policy: RestartPolicy) -> bool
     }
 }
 
+/// It is started again although its exit alone would not have it so: the node ended it, to start it anew. An API server
+/// takes an end under such a policy for good (api-side S41).
+pub fn goes_on_after_a_final_end(
+    container: &ContainerState,
+    pod_policy: RestartPolicy,
+    ended: &Ended,
+) -> bool {
+    restarts(container, pod_policy, ended)
+        && container.kind == ContainerKind::Main
+        && !restarts_after_exit(&container.spec, container.kind, pod_policy, &ended.exit)
+}
+
 fn restarts_after_exit(
     spec: &Container,
     kind: ContainerKind,

@@ -10,10 +10,10 @@ pub(super) fn renew(pod: &mut PodState, attempt: u32, ctx: &mut Context<'_>) {
     if pod.has_instances() {
         return;
     }
+    if !stop_all(pod, ctx) {
+        return;
+    }
     if pod.sandbox.is_some() {
-        if !stop_all(pod, ctx) {
-            return;
-        }
         let former = pod.sandbox.take();
         pod.changed();
         if former.is_some() {
@@ -26,6 +26,10 @@ pub(super) fn renew(pod: &mut PodState, attempt: u32, ctx: &mut Context<'_>) {
             );
         }
         pod.old_sandboxes.extend(former);
+    }
+    // A list of what the runtime has is on its way, and would not know the new one.
+    if pod.observing.is_some() {
+        return;
     }
     // The very first waits for every volume of the pod's creation (KEP-6395 stage 2, recording 15).
     if !pod.initialized && !start::creation_volumes_ready(pod) {

@@ -6,7 +6,7 @@ use crate::allocate::{charge, has_leftovers};
 use crate::command::{Action, MountedVolume, Rule, Subject};
 use crate::context::{Context, Why, sentence, text};
 use crate::state::container::crash_backoff;
-use crate::state::{HookState, Instance, InstancePhase, PodState, Probes, Retry};
+use crate::state::{ContainerState, HookState, Instance, InstancePhase, PodState, Probes, Retry};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
@@ -89,14 +89,23 @@ fn backoff_over(pod: &mut PodState, i: usize, ctx: &mut Context<'_>) -> bool {
     false
 }
 
-/// A start waits for the room that a removed container of the same pod still holds (DESIGN §4 rule 6, S5).
+/// A start waits for the room that another container of the same pod still holds: one that was removed, or is still to
+/// shrink (DESIGN §4 rule 6, S5).
 fn has_room(pod: &PodState, i: usize) -> bool {
-    let Some(allocated) = pod.allocated.as_ref().filter(|_| has_leftovers(pod)) else { return true };
+    let holds_more = has_leftovers(pod) || pod.containers.iter().any(is_to_shrink);
+    let Some(allocated) = pod.allocated.as_ref().filter(|_| holds_more) else { return true };
     let limit = &allocated.requests;
     let mut held = charge::actuated(pod);
     held.add(&pod.containers[i].spec.resources.requests);
     let fits = |(name, _): &(crate::resources::ResourceName, u64)| held.get(name) <= limit.get(name);
     pod.containers[i].spec.resources.requests.iter().all(fits)
+}
+
+/// It holds more than is allocated to it.
+fn is_to_shrink(container: &ContainerState) -> bool {
+    let Some(instance) = &container.instance else { return false };
+    let wanted = &container.spec.resources.requests;
+    instance.resources.requests.iter().any(|(name, amount)| *amount > wanted.get(name))
 }
 
 /// Every mount names a volume of the pod. A wait that nothing would end is shown with its reason (L5, kubelet-volumes

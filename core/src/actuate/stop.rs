@@ -156,11 +156,13 @@ fn drive(pod: &mut PodState, i: usize, waits: bool, ctx: &mut Context<'_>) {
     let at_once = matches!(stop.why, Rule::RestartAll);
     match &stop.sent {
         None if !at_once => send(&id, stop, uid, minimum, ctx),
-        None => kill(&id, stop, uid, ctx),
+        // A kill that was handed over is answered by its exit or its refusal, as below.
+        None if stop.kill.is_none() => kill(&id, stop, uid, ctx),
+        None => {}
         Some((op, kill_at)) => {
             let (op, kill_at) = (*op, *kill_at);
-            // Both sides count from the moment of the event, however late its timer.
-            let wanted = stop.deadline.max(ctx.heard.after(minimum));
+            // Both sides count from the moment of the event.
+            let wanted = stop.deadline.max(ctx.now.after(minimum));
             if stop.kill.is_some() {
                 // Handed over; its exit or its refusal comes as a fact.
             } else if ctx.due(kill_at.after(KILL_SLACK), Why::GraceDeadline) {
@@ -220,9 +222,9 @@ fn send(
     if !ctx.retry_due(&stop.retry, Why::StopRetry) {
         return;
     }
-    let grace = stop.deadline.since(ctx.heard).max(minimum);
+    let grace = stop.deadline.since(ctx.now).max(minimum);
     let op = ctx.command(uid, stop.why, Action::StopContainer { container: id.clone(), grace });
-    let kill_at = ctx.heard.after(grace);
+    let kill_at = ctx.now.after(grace);
     stop.sent = Some((Some(op), kill_at));
     ctx.due(kill_at.after(KILL_SLACK), Why::GraceDeadline);
 }

@@ -235,6 +235,7 @@ pub(super) fn exited(r: &mut Recording<'_>, uid: PodUid, id: &ContainerId, exit:
     };
     let from = container.label();
     end_instance(container, exit.clone(), Name::default(), &timing);
+    newer_than_look(pod, id);
     note_restart_all(pod, id);
     r.moved(uid, Subject::Container(id.clone()), from, "Exited");
 }
@@ -262,6 +263,12 @@ pub(crate) fn end_instance(container: &mut ContainerState, exit: Exit, message: 
         container.completed_in = Some(instance.sandbox);
     }
     remember_dead(container, instance.attempt, instance.sandbox);
+    if let InstancePhase::Discarding { op } = instance.phase
+        && let Some(dead) = container.dead.iter_mut().find(|d| d.attempt == instance.attempt)
+    {
+        // Its removal is under way (S12).
+        dead.removing = Some(op);
+    }
     container.previous = container.last.take();
     container.end_shown = false;
     container.backoff_told = false;
@@ -350,6 +357,7 @@ pub(super) fn removed(r: &mut Recording<'_>, op: OpId, uid: PodUid, id: &Contain
     if discarding {
         // It never started: its removal releases the lease.
         container.instance = None;
+        newer_than_look(pod, id);
         pod.changed();
         r.moved(uid, Subject::Container(id.clone()), "Discarding", "");
         return;

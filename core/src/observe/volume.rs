@@ -6,7 +6,10 @@ use crate::context::sentence;
 use crate::event::{ErrorClass, OpError, UsageOf};
 use crate::ids::{Name, OpId, PodUid, VolumeId};
 use crate::state::{Lifecycle, TerminationCause, VolumePhase};
-use crate::time::Time;
+use crate::time::{Nanos, Time};
+
+/// A credential is not renewed more often.
+const LEAST_BETWEEN_RENEWALS: Nanos = Nanos::secs(60);
 
 pub(super) fn mounted(
     r: &mut Recording<'_>,
@@ -16,6 +19,7 @@ pub(super) fn mounted(
     renew_at: Option<Time>,
     image_digest: &Option<Name>,
 ) {
+    let now = r.state.now;
     let Some(pod) = r.pod(uid) else { return };
     let Some(volume) =
         pod.volume_of(id).filter(|v| matches!(v.phase, VolumePhase::Mounting { op: o } if o == op))
@@ -26,7 +30,7 @@ pub(super) fn mounted(
     volume.error = None;
     volume.retry.clear();
     volume.reconstructed = false;
-    volume.renew_at = renew_at;
+    volume.renew_at = renew_at.map(|at| no_sooner(at, now));
     volume.image_digest = image_digest.clone();
     pod.content_changed = true;
     newer_than_look(r, uid, id);
@@ -107,14 +111,21 @@ pub(super) fn unmount_failed(r: &mut Recording<'_>, op: OpId, uid: PodUid, id: &
 }
 
 pub(super) fn refreshed(r: &mut Recording<'_>, op: OpId, uid: PodUid, id: &VolumeId, renew_at: Option<Time>) {
+    let now = r.state.now;
     let Some(pod) = r.pod_unchanged(uid) else { return };
     let Some(volume) = pod.volume_of(id).filter(|v| v.refreshing == Some(op)) else {
         return r.stale(uid, op);
     };
     volume.refreshing = None;
     volume.refresh_retry.clear();
-    volume.renew_at = renew_at;
+    volume.renew_at = renew_at.map(|at| no_sooner(at, now));
     pod.content_changed = true;
+}
+
+/// A credential that is due for renewal when it comes (this host's clock may be ahead of its issuer's by more than its life)
+/// is renewed once a minute, as often as a kubelet looks at a pod (L4).
+fn no_sooner(renew_at: Time, now: Time) -> Time {
+    renew_at.max(now.after(LEAST_BETWEEN_RENEWALS))
 }
 
 pub(super) fn refresh_failed(r: &mut Recording<'_>, op: OpId, uid: PodUid, id: &VolumeId, error: &OpError) {

@@ -1,6 +1,8 @@
 //! Container statuses (kubelet-pods §4.2, §4.3; api-side §4.1). Evidence belongs to an instance: nothing of one is shown
 //! for another (S14).
 
+use crate::actuate::plan::{Seen, seen};
+use crate::actuate::restart::{goes_on_after_a_final_end, restarts};
 use crate::ids::{ContainerId, Name};
 use crate::spec::{Container, Mounts};
 use crate::state::{ContainerKind, ContainerState, Ended, InstancePhase, Lifecycle, PodState, Shared};
@@ -112,10 +114,22 @@ fn states(pod: &PodState, container: &ContainerState) -> (Shown, Option<Terminat
     if let Some(started_at) = running {
         return (Shown::Running { started_at }, last);
     }
-    let waits = pod.is_active() && container.removed.is_none();
+    // What failed is what it waits for only if it is to run again (B22).
+    let is_over = matches!(seen(pod, container), Seen::Exited(_))
+        && container.last.as_ref().is_some_and(|e| !restarts(container, pod.spec().restart_policy, e));
+    let waits = pod.is_active() && container.removed.is_none() && !is_over;
+    // Shown as `state`, an API server would never let it go on (api-side S41), and refuse each status from then on.
+    let goes_on = waits
+        && container
+            .last
+            .as_ref()
+            .is_some_and(|e| goes_on_after_a_final_end(container, pod.spec().restart_policy, e));
     match (last, container.start_failure.as_deref()) {
-        // Every end is shown as `state` once, before it moves on.
-        (Some(last), _) if !container.end_shown => (Shown::Terminated(last), previous()),
+        (last, None) if goes_on => {
+            (Shown::Waiting { reason: default_reason(pod), message: Name::default() }, last)
+        }
+        // Every other end is shown as `state` once, before it moves on.
+        (Some(last), _) if !container.end_shown && !goes_on => (Shown::Terminated(last), previous()),
         (last, Some((reason, message))) if waits => {
             (Shown::Waiting { reason: reason.clone(), message: message.clone() }, last)
         }

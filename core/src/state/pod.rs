@@ -86,7 +86,7 @@ pub struct PodState {
     pub observing: Option<OpId>,
     /// Back-off of failed looks.
     pub observe_retry: Retry,
-    /// Instances whose create or start was answered while that look was on its way: it may be older than they are.
+    /// Instances that were made, started, ended or removed while that look was on its way: it may be older than that.
     pub newer_than_look: Vec<ContainerId>,
     /// Readiness gates that are met.
     pub gates_met: Vec<Name>,

@@ -95,11 +95,11 @@ impl Run<'_> {
 
     /// Faults stop. Whatever broke on the way counts; then, what the trace says at its end.
     fn heal(&mut self, step: &Step) -> Result<(), Trouble> {
-        self.story.heal(self.stage.now());
+        self.story.heal(self.stage.node_now());
         self.act(step)?;
         self.tell_records();
         let leftovers = self.stage.simulation().map(|world| world.leftovers()).unwrap_or_default();
-        self.story.judge_the_end(self.stage.now(), &leftovers);
+        self.story.judge_the_end(self.stage.node_now(), &leftovers);
         Ok(())
     }
 

@@ -125,7 +125,7 @@ impl Player {
     /// Does a step. False: there was nothing to do.
     pub fn perform(&mut self, verb: &Verb) -> bool {
         if let (Verb::Heal, Some(oracles)) = (verb, &mut self.oracles) {
-            oracles.heal(self.stage.now());
+            oracles.heal(self.stage.node_now());
         }
         let done = act(&mut self.stage, verb, "").map(|acted| match acted {
             Acted::Done => true,
@@ -239,7 +239,7 @@ impl Player {
     /// Faults stopped, and time enough has passed.
     fn judge_the_end(&mut self) {
         let Some(oracles) = &mut self.oracles else { return };
-        oracles.at_rest(self.stage.now());
+        oracles.at_rest(self.stage.node_now());
         self.take_violations();
         for left in self.stage.world.leftovers() {
             self.breaks("L2", format!("L2: {left} is still on the host, and its pod is not"));

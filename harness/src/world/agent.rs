@@ -18,6 +18,7 @@ pub struct Agent {
     out: Commands,
     alive: bool,
     facts: u64,
+    heard: Time,
     /// What was acknowledged, over all its lives (D2).
     acknowledged: InMemory,
 }
@@ -42,6 +43,7 @@ impl Agent {
             out: Commands::default(),
             alive: false,
             facts: 0,
+            heard: Time(0),
             acknowledged: InMemory::default(),
         }
     }
@@ -55,6 +57,7 @@ impl Agent {
             out: Commands::default(),
             alive: self.alive,
             facts: self.facts,
+            heard: self.heard,
             acknowledged: self.acknowledged.clone(),
         })
     }
@@ -89,6 +92,11 @@ impl Agent {
         if self.alive { self.brain.work_due() } else { None }
     }
 
+    /// The latest time that it was told of: its own time never runs backwards, whatever the host's clock does.
+    pub fn heard(&self) -> Time {
+        self.heard
+    }
+
     /// Makes a fact durable, folds it in, and gives the commands that it made due (write-ahead, DESIGN §8).
     pub fn fold(&mut self, event: Event, records: &mut Vec<Record>) -> Result<Vec<Command>, LogError> {
         self.log.fact(&event, &mut *self.brain)?;
@@ -103,6 +111,7 @@ impl Agent {
         self.facts += 1;
         self.acknowledged.keep(&event);
         let at = event.at;
+        self.heard = self.heard.max(at);
         records.push(Record::Fact { seq: self.facts, event });
         records
             .extend(self.out.transitions.drain(..).map(|transition| Record::Transition { at, transition }));

@@ -2,6 +2,7 @@
 
 use super::AtTheEnd;
 use crate::invariant::Invariant;
+use crate::world_view::container::LEAST_CPU_MILLICORES;
 use nodefold_core::command::Subject;
 use nodefold_core::ids::Name;
 use nodefold_core::resources::{ResourceList, ResourceName};
@@ -26,6 +27,10 @@ impl AtTheEnd<'_> {
             return self.report(Invariant::L1, Subject::Pod, explanation, &[pod.applied_index]);
         };
         let evidence = [pod.applied_index, *index];
+        if let Some(refused) = pod.status_refused {
+            let explanation = "the API server refuses its status again and again".to_owned();
+            return self.report(Invariant::L1, Subject::Pod, explanation, &[*index, refused]);
+        }
         if status.observed_generation < applied.generation {
             let explanation = format!(
                 "generation {} is wished, and the status published last speaks of {}",
@@ -77,9 +82,11 @@ impl AtTheEnd<'_> {
         }
         if own.image != wanted.image {
             Some((view.born, "image"))
-        } else if own.mounts != wanted.mounts {
+        } else if own.mounts.len() != wanted.mounts.len()
+            || own.mounts.iter().any(|mount| !wanted.mounts.contains(mount))
+        {
             Some((view.born, "set of mounts"))
-        } else if shares(&view.requests) != shares(&wanted.resources.requests) {
+        } else if shares(&view.resources.requests) != shares(&wanted.resources.requests) {
             Some((view.born, "amount of cpu"))
         } else {
             None
@@ -90,8 +97,7 @@ impl AtTheEnd<'_> {
 /// What a runtime is told of requests: a memory request alone makes no call, and the least cpu requests mean the same
 /// (kubelet-pods case 81).
 fn shares(requests: &ResourceList) -> u64 {
-    const LEAST_MILLICORES: u64 = 2;
-    requests.get(&ResourceName::Cpu).max(LEAST_MILLICORES)
+    requests.get(&ResourceName::Cpu).max(LEAST_CPU_MILLICORES)
 }
 
 fn row_of<'a>(status: &'a PodStatus, name: &Name) -> Option<&'a ContainerStatus> {

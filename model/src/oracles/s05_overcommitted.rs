@@ -9,9 +9,9 @@ use super::violation;
 use crate::invariant::{Invariant, Violation};
 use crate::world_view::WorldView;
 use crate::world_view::commands::carried_allocation;
-use crate::world_view::container::Role;
+use crate::world_view::container::{ContainerView, LEAST_CPU_MILLICORES, Role, find_container};
 use crate::world_view::pod::PodView;
-use nodefold_core::command::{Command, Subject};
+use nodefold_core::command::{Action, Command, Subject};
 use nodefold_core::event::Fact;
 use nodefold_core::ids::PodUid;
 use nodefold_core::resources::{ResourceList, ResourceName};
@@ -19,15 +19,26 @@ use nodefold_core::spec::PodSpec;
 use nodefold_core::time::Time;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// What a pod is charged.
+#[derive(Clone, Debug, Default)]
+struct Charge {
+    /// For certain, whichever version is allocated.
+    least: ResourceList,
+    /// By the allocation that was shown last.
+    shown: ResourceList,
+}
+
 /// What every pod is charged.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Charges {
-    charged: BTreeMap<PodUid, ResourceList>,
+    charged: BTreeMap<PodUid, Charge>,
     total: ResourceList,
     /// Pods whose charge may have changed since it was computed.
     stale: BTreeSet<PodUid>,
     /// Pods whose charge this batch may have raised, and the record that shows it.
     raised: BTreeMap<PodUid, usize>,
+    /// A resize tells which version is allocated, and is judged as such by S3: from it on the charge is another.
+    recount: bool,
 }
 
 impl Charges {
@@ -38,6 +49,7 @@ impl Charges {
 
     /// A command may show a charge.
     pub(super) fn command(&mut self, command: &Command, index: usize) {
+        self.recount |= matches!(command.action, Action::ResizeContainer { .. });
         if carried_allocation(&command.action).is_some() {
             self.raised.insert(command.pod, index);
         }
@@ -65,26 +77,28 @@ impl Charges {
 
     /// Judges the batch that ends here.
     pub(super) fn settle(&mut self, world: &WorldView, at: Time, out: &mut Vec<Violation>) {
-        if self.raised.is_empty() {
+        if self.raised.is_empty() && !std::mem::take(&mut self.recount) {
             return;
         }
         let raised = std::mem::take(&mut self.raised);
-        let mut former: BTreeMap<PodUid, ResourceList> = BTreeMap::new();
+        let mut former: BTreeMap<PodUid, Charge> = BTreeMap::new();
         for uid in std::mem::take(&mut self.stale) {
             let before = self.charged.remove(&uid).unwrap_or_default();
-            self.total.subtract(&before);
+            self.total.subtract(&before.least);
             if let Some(charge) = world.pods.get(&uid).and_then(charge) {
-                self.total.add(&charge);
+                self.total.add(&charge.least);
                 self.charged.insert(uid, charge);
             }
             former.insert(uid, before);
         }
         for (uid, index) in raised {
             let (Some(charge), Some(pod)) = (self.charged.get(&uid), world.pods.get(&uid)) else { continue };
-            let before = former.remove(&uid).unwrap_or_default();
-            let asked = pod.allocation.versions.first().map_or(index, |v| v.index);
+            let former = former.remove(&uid).unwrap_or_default();
+            let mut before = former.least;
+            before.raise_to(&former.shown);
+            let asked = pod.allocation.asked.unwrap_or(index);
             let room = world.most_allocatable_since(asked);
-            let exceeded = charge.iter().find(|(name, amount)| {
+            let exceeded = charge.least.iter().find(|(name, amount)| {
                 *amount > before.get(name)
                     && limit(&room, name).is_some_and(|limit| self.total.get(name) > limit)
             });
@@ -113,9 +127,13 @@ fn limit(room: &ResourceList, name: &ResourceName) -> Option<u64> {
 }
 
 /// What the pod is charged for certain; `None` if nothing: not known to be admitted, or over.
-fn charge(pod: &PodView) -> Option<ResourceList> {
+fn charge(pod: &PodView) -> Option<Charge> {
     let admitted = pod.allocation.shown.is_some() || !pod.containers.is_empty();
+    // Whether it has run out of its time is told of a static pod by nothing but that it lies still.
+    let timed = pod.applied.as_ref().is_some_and(|p| p.spec.active_deadline.is_some());
+    let lies_still = pod.running().is_none() && !pod.sandboxes.iter().any(|s| s.live);
     let over = pod.terminal.is_some()
+        || (timed && lies_still)
         || (pod.termination.is_some() && pod.running().is_none())
         || pod.ran_to_its_end();
     if !admitted || over {
@@ -132,7 +150,7 @@ fn charge(pod: &PodView) -> Option<ResourceList> {
     let mut actuated = ResourceList::default();
     for container in pod.containers.iter().filter(|c| c.may_run()) {
         match container.role {
-            Role::Main | Role::Sidecar | Role::Unknown => actuated.add(&container.requests),
+            Role::Main | Role::Sidecar | Role::Unknown => actuated.add(&held(pod, container)),
             // The peak of initialization is in the allocated sum; ephemeral containers ask for nothing.
             Role::Init | Role::Ephemeral => {}
         }
@@ -145,7 +163,31 @@ fn charge(pod: &PodView) -> Option<ResourceList> {
         }
     }
     least.raise_to(&actuated);
-    Some(least)
+    let shown = pod.allocation.shown.as_ref().map(|(_, spec)| allocated_sum(spec)).unwrap_or_default();
+    Some(Charge { least, shown })
+}
+
+/// What the container holds for certain. Of an allocation that the kernel takes for the same no call is made (kubelet-pods
+/// case 81): a memory request without another limit, or cpu requests that mean the least shares there are.
+fn held(pod: &PodView, container: &ContainerView) -> ResourceList {
+    let mut held = container.resources.requests.clone();
+    if container.removed.is_some() {
+        return held;
+    }
+    let name = &container.id.name;
+    for wanted in pod.allocation.possible().filter_map(|spec| find_container(spec, name)) {
+        let wanted = &wanted.0.resources;
+        let (cpu, memory) = (ResourceName::Cpu, ResourceName::Memory);
+        let limit_stays = wanted.limits.get(&memory) == container.resources.limits.get(&memory);
+        if limit_stays && wanted.requests.get(&memory) < held.get(&memory) {
+            let least = wanted.requests.get(&memory);
+            held.set(memory, least);
+        }
+        if held.get(&cpu) <= LEAST_CPU_MILLICORES {
+            held.set(cpu, 0);
+        }
+    }
+    held
 }
 
 /// What a spec asks for, as Kubernetes sums it: mains and sidecars together, or the hungriest moment of initialization;

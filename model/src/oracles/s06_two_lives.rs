@@ -130,8 +130,8 @@ fn second_static_pod(
     let key = (applied.namespace.clone(), applied.name.clone());
     let other = world.static_names.get(&key)?.iter().filter(|uid| **uid != command.pod).find_map(|uid| {
         let other = world.pods.get(uid)?;
-        // It counts as started from its first sandbox until its end is over.
-        let started = other.sandboxes.first().map(|s| s.index);
+        // It counts as started while it has a sandbox: a host that crashed, or its own end, took that.
+        let started = other.sandboxes.iter().find(|s| s.live).map(|s| s.index);
         let running = other.running().map(|c| c.proof());
         running.or(if other.termination.is_none() { started } else { None }).map(|index| (other.uid, index))
     })?;

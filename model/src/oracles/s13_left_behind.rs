@@ -20,16 +20,19 @@ pub(super) fn judge(world: &WorldView, record: &Record<'_>, fact: &Fact, out: &m
         let subject = Some(Subject::Volume(volume.clone()));
         out.push(breach(Invariant::S13, record, pod, subject, explanation, &[evidence]));
     };
-    // An answer that comes a second time tells of no second effect.
-    let is_news = |view: &VolumeView, op: OpId| view.written_by != Some(op);
+    // An answer that comes a second time tells of no second effect, and one to a former life of the agent tells of what
+    // was there when this life looked.
+    let is_news = |view: &VolumeView, pod: &PodUid, op: OpId| {
+        view.written_by != Some(op) && world.may_be_under_way(*pod, op)
+    };
     match fact {
         Fact::VolumeMounted { op, pod, volume, .. } => {
-            if let Some(view) = gone(pod, volume).filter(|view| is_news(view, *op)) {
+            if let Some(view) = gone(pod, volume).filter(|view| is_news(view, pod, *op)) {
                 report(*pod, volume, "was mounted", view.host_index);
             }
         }
         Fact::VolumeRefreshed { op, pod, volume, .. } => {
-            if let Some(view) = gone(pod, volume).filter(|view| is_news(view, *op)) {
+            if let Some(view) = gone(pod, volume).filter(|view| is_news(view, pod, *op)) {
                 report(*pod, volume, "was written to", view.host_index);
             }
         }

@@ -141,7 +141,10 @@ fn own_evidence(
     // What is only commanded is not in force yet.
     let shown = &row.resources.requests;
     let under_way = pod.in_flight.iter().any(|o| o.verb == "resize" && o.lane == Lane::Container(id.clone()));
-    if under_way && view.resizing.as_ref() == Some(shown) && *shown != view.requests {
+    if under_way
+        && view.resizing.as_ref().is_some_and(|r| r.requests == *shown)
+        && *shown != view.resources.requests
+    {
         let explanation =
             format!("container {id} is shown with resources that the runtime has not acknowledged (B26)");
         report(Some(id), explanation, &[view.born]);
@@ -222,7 +225,10 @@ fn unproven_success(pod: &PodView, report: &mut impl FnMut(Option<&ContainerId>,
         // An instance that was made and never started has run nothing; the one before it speaks.
         let of_name = pod.containers.iter().filter(|c| c.id.name == main.name);
         let ran = of_name.filter(|c| c.started.is_some() || c.exit.is_some());
-        let newest = ran.max_by_key(|c| (c.id.incarnation, c.id.attempt)).or_else(|| pod.newest(&main.name));
+        let newest = ran.max_by_key(|c| (c.id.incarnation, c.id.attempt)).or_else(|| {
+            // Of former attempts that were forgotten nothing can be said.
+            pod.newest(&main.name).filter(|newest| newest.id.attempt == 0)
+        });
         let Some(newest) = newest.filter(|_| everywhere) else { continue };
         let proven = newest.exit.as_ref().is_some_and(|(_, exit)| exit.code == 0);
         if !proven && !newest.may_run() {

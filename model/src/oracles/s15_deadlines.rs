@@ -104,48 +104,68 @@ pub(super) struct Deadlines {
     passed: Vec<Passed>,
 }
 
-/// A deadline that passed, and the fact at which the node could know.
-#[derive(Copy, Clone, Debug)]
+/// A deadline that passed, when the node could know, and what it could have stopped by then.
+#[derive(Clone, Debug)]
 struct Passed {
     deadline: Time,
     pod: PodUid,
     whose: Whose,
-    noticed: usize,
-    at: Time,
+    noticed: Time,
+    /// What could be stopped before the fact that passed the deadline. Of anything else (its start ends with this very
+    /// fact, or the runtime is seen by it) the answer counts from now (S12).
+    stoppable: Vec<ContainerId>,
 }
 
 impl Deadlines {
-    /// Takes deadlines in, and finds those that this fact's time passes: the commands it brings about must answer them.
-    pub(super) fn fact(&mut self, world: &WorldView, fact: &Fact, record: &Record<'_>) {
+    /// Finds the deadlines that this fact's time passes, by what was known before it: the commands that it brings about
+    /// must answer them.
+    pub(super) fn pass(&mut self, world: &WorldView, fact: &Fact, at: Time) {
         if matches!(fact, Fact::AgentStarted { .. }) {
             // Time passed with the agent down; a new epoch hears of the deletion anew.
             self.due.clear();
         }
+        let floor = world.minimum_grace;
+        while let Some(first) = self.due.first().copied().filter(|(deadline, ..)| *deadline <= at) {
+            self.due.remove(&first);
+            let (mut deadline, uid, whose) = first;
+            if matches!(fact, Fact::Tick) && deadline < at {
+                // The node asked to be woken, and time leapt over the moment: its answer counts from now.
+                if whose == Whose::Mains && self.due.remove(&(deadline.after(floor), uid, Whose::Sidecars)) {
+                    self.due.insert((at.after(floor), uid, Whose::Sidecars));
+                }
+                deadline = at;
+            }
+            let known = world.pods.get(&uid).filter(|_| world.runtime_unknown.is_none());
+            let stoppable = known.map(|pod| {
+                pod.containers.iter().filter(|c| stoppable(pod, c)).map(|c| c.id.clone()).collect()
+            });
+            let stoppable = stoppable.unwrap_or_default();
+            self.passed.push(Passed { deadline, pod: uid, whose, noticed: at, stoppable });
+        }
+    }
+
+    /// A deletion sets a deadline.
+    pub(super) fn set(&mut self, world: &WorldView, fact: &Fact, index: usize) {
         if let Fact::PodApplied(applied) = fact
-            && let Some((deadline, index)) = world.pods.get(&applied.uid).and_then(|p| p.deadline)
-            && index == record.index
+            && let Some((deadline, told)) = world.pods.get(&applied.uid).and_then(|p| p.deadline)
+            && told == index
         {
             self.due.insert((deadline, applied.uid, Whose::Mains));
             self.due.insert((deadline.after(world.minimum_grace), applied.uid, Whose::Sidecars));
-        }
-        while let Some(first) = self.due.first().copied().filter(|(deadline, ..)| *deadline <= record.at) {
-            self.due.remove(&first);
-            let (deadline, pod, whose) = first;
-            self.passed.push(Passed { deadline, pod, whose, noticed: record.index, at: record.at });
         }
     }
 
     /// Judges the deadlines that passed before the batch that ends here.
     pub(super) fn settle(&mut self, world: &WorldView, at: Time, out: &mut Vec<Violation>) {
-        for Passed { deadline, pod: uid, whose, noticed, at: noticed_at } in std::mem::take(&mut self.passed)
+        for Passed { deadline, pod: uid, whose, noticed, stoppable: could } in
+            std::mem::take(&mut self.passed)
         {
             let Some(pod) = world.pods.get(&uid).filter(|_| world.runtime_unknown.is_none()) else {
                 continue;
             };
             let Some((_, told)) = pod.deadline else { continue };
             for container in pod.containers.iter().filter(|c| concerns(whose, c)) {
-                // What runs only since this very fact could not be stopped before (S12).
-                let from = if container.life_index == noticed { noticed_at } else { deadline };
+                let from = if could.contains(&container.id) { deadline } else { noticed };
                 let in_time = from.after(world.minimum_grace);
                 let answered = container.stop.is_some_and(|stop| stop.killed || stop.deadline <= in_time);
                 if !answered && stoppable(pod, container) {

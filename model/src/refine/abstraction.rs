@@ -21,8 +21,10 @@ use std::sync::Arc;
 pub struct PodView {
     /// Its life.
     pub life: Pod,
-    /// It ends because its own time is over: the node's conclusion, after whatever it allocated in that step.
+    /// Its active deadline has passed.
     pub out_of_time: bool,
+    /// It makes room for a critical pod.
+    pub preempted: bool,
     /// A terminal phase was acknowledged.
     pub told: bool,
     /// Its object is gone.
@@ -113,6 +115,7 @@ impl Default for PodView {
         PodView {
             life: Pod::Absent,
             out_of_time: false,
+            preempted: false,
             told: false,
             object_gone: false,
             allocated: None,
@@ -139,10 +142,8 @@ pub(super) fn of(pod: &PodState) -> PodView {
     let sandboxes = pod.old_sandboxes.iter().chain(&pod.sandbox);
     PodView {
         life,
-        out_of_time: matches!(
-            &pod.lifecycle,
-            Lifecycle::Terminating(Termination { cause: TerminationCause::DeadlineExceeded, .. })
-        ),
+        out_of_time: ends_so(pod, TerminationCause::DeadlineExceeded, "DeadlineExceeded"),
+        preempted: ends_so(pod, TerminationCause::Preempted, "Preempting"),
         told: pod.publication.terminal_acknowledged,
         object_gone: pod.object_gone,
         allocated: pod.allocated.as_ref().map(|a| a.spec.digest()),
@@ -161,6 +162,15 @@ pub(super) fn of(pod: &PodState) -> PodView {
                 life: volume(v.phase, v.refreshing.is_some()),
             })
             .collect(),
+    }
+}
+
+/// It ends for this cause; once it has ended, its status's reason tells.
+fn ends_so(pod: &PodState, why: TerminationCause, reason: &str) -> bool {
+    match &pod.lifecycle {
+        Lifecycle::Waiting | Lifecycle::Active => false,
+        Lifecycle::Terminating(Termination { cause, .. }) => *cause == why,
+        Lifecycle::Terminated => pod.end_reason.as_ref().is_some_and(|told| &*told.0 == reason),
     }
 }
 

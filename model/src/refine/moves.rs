@@ -49,14 +49,36 @@ struct Work<'a> {
 
 /// Explains the change, or says what can't be.
 pub(super) fn explain(before: &PodView, after: &PodView, situation: Situation) -> Result<(), String> {
+    let pod_way = path(pod::TABLE, before.life, after.life, situation)
+        .ok_or_else(|| no_way("the pod", &before.life, &after.life))?;
+    let unexplained = match explain_by(&pod_way, before, after, situation) {
+        Ok(()) => return Ok(()),
+        Err(unexplained) => unexplained,
+    };
+    // A pod may end for several reasons in one step, and pass through several states: what its parts did tells which.
+    let others = ways(pod::TABLE, before.life, after.life, situation);
+    let mut others = others.into_iter().filter(|way| *way != pod_way);
+    if others.any(|way| explain_by(&way, before, after, situation).is_ok()) {
+        Ok(())
+    } else {
+        Err(unexplained)
+    }
+}
+
+/// Explains the change, if this is what the pod itself went through.
+fn explain_by(
+    pod_way: &[&'static Row<Pod>],
+    before: &PodView,
+    after: &PodView,
+    situation: Situation,
+) -> Result<(), String> {
     let mut work = Work::new(before, after, situation);
-    let lanes = work.lanes()?;
+    let lanes = work.lanes(pod_way)?;
     if !situation.timers_first {
         return work.in_order(lanes);
     }
     // Timers fired before the fact: what the node did may have come first.
-    let mut second = Work::new(before, after, situation);
-    work.in_order(lanes.clone()).or_else(|_| second.in_any_order(lanes))
+    work.in_order(lanes.clone()).or_else(|_| Work::new(before, after, situation).in_any_order(lanes))
 }
 
 /// The shortest way through a table by those who may have moved in this step: of several, one that needs nothing, since
@@ -70,30 +92,58 @@ fn path<S: Copy + PartialEq + Debug>(
     if from == to {
         return Some(Vec::new());
     }
-    let mut ways: Vec<Vec<&Row<S>>> = vec![Vec::new()];
+    let mut on_the_way = vec![Vec::new()];
     for _ in 0..LONGEST {
-        let (mut longer, mut there) = (Vec::new(), Vec::new());
-        for way in &ways {
-            let at = way.last().map_or(from, |row| row.to);
-            // What the node has just commanded is not answered in the same step.
-            let commanded = !situation.timers_first && way.last().is_some_and(|row| row.by == By::Node);
-            let may = |row: &Row<S>| {
-                let by_node = matches!(row.by, By::Node | By::Allocation);
-                row.from == at && situation.movers.may(row.by, row.act) && (by_node || !commanded)
-            };
-            for row in table.iter().filter(|row| may(row)) {
-                let mut way = way.clone();
-                way.push(row);
-                if row.to == to { there.push(way) } else { longer.push(way) }
-            }
-        }
+        let (longer, there) = lengthen(table, on_the_way, (from, to), situation);
         let is_free = |way: &&Vec<&Row<S>>| way.iter().all(|row| row.needs == Needs::NONE);
         if let Some(way) = there.iter().find(is_free).or(there.first()) {
             return Some(way.clone());
         }
-        ways = longer;
+        on_the_way = longer;
     }
     None
+}
+
+/// Ways, each with one more row: those that go on, and those that are there.
+#[expect(clippy::type_complexity, reason = "two lists of the same")]
+fn lengthen<S: Copy + PartialEq + Debug>(
+    table: &'static [Row<S>],
+    ways: Vec<Vec<&'static Row<S>>>,
+    (from, to): (S, S),
+    situation: Situation,
+) -> (Vec<Vec<&'static Row<S>>>, Vec<Vec<&'static Row<S>>>) {
+    let (mut longer, mut there) = (Vec::new(), Vec::new());
+    for way in ways {
+        let at = way.last().map_or(from, |row| row.to);
+        // What the node has just commanded is not answered in the same step.
+        let commanded = !situation.timers_first && way.last().is_some_and(|row| row.by == By::Node);
+        let may = |row: &Row<S>| {
+            let by_node = matches!(row.by, By::Node | By::Allocation);
+            row.from == at && situation.movers.may(row.by, row.act) && (by_node || !commanded)
+        };
+        for row in table.iter().filter(|row| may(row)) {
+            let mut way = way.clone();
+            way.push(row);
+            if row.to == to { there.push(way) } else { longer.push(way) }
+        }
+    }
+    (longer, there)
+}
+
+/// Every way through a table by those who may have moved in this step, the shorter ones first.
+fn ways<S: Copy + PartialEq + Debug>(
+    table: &'static [Row<S>],
+    from: S,
+    to: S,
+    situation: Situation,
+) -> Vec<Vec<&'static Row<S>>> {
+    let (mut all, mut on_the_way) = (Vec::new(), vec![Vec::new()]);
+    for _ in 0..LONGEST {
+        let (longer, there) = lengthen(table, on_the_way, (from, to), situation);
+        all.extend(there);
+        on_the_way = longer;
+    }
+    all
 }
 
 fn no_way(what: &str, from: &dyn Debug, to: &dyn Debug) -> String {
@@ -142,7 +192,7 @@ impl<'a> Work<'a> {
     }
 
     /// The moves of each thing, in its own order. Things are in the order of the node's rooms.
-    fn lanes(&self) -> Result<Vec<VecDeque<Move>>, String> {
+    fn lanes(&self, pod_way: &[&'static Row<Pod>]) -> Result<Vec<VecDeque<Move>>, String> {
         let mut lanes = vec![self.allocation_lane()];
         for i in 0..self.now.volumes.len() {
             lanes.push(self.volume_lane(i)?);
@@ -153,19 +203,11 @@ impl<'a> Work<'a> {
         for i in 0..self.now.sandboxes.len() {
             lanes.push(self.sandbox_lane(i)?);
         }
-        // First where the world or an allocation moves it, last where the node concludes.
-        let pod = self.pod_lane()?;
-        lanes.insert(0, pod);
+        // First where the world moves it, last where the node concludes.
+        let a_move = |row: &&'static Row<Pod>| a_move(row, "the pod", Effect::Pod(row.to));
+        lanes.insert(0, pod_way.iter().map(a_move).collect());
         lanes.retain(|lane| !lane.is_empty());
         Ok(lanes)
-    }
-
-    fn pod_lane(&self) -> Result<VecDeque<Move>, String> {
-        let (from, to) = (self.before.life, self.after.life);
-        let way = path(pod::TABLE, from, to, self.situation).ok_or_else(|| no_way("the pod", &from, &to))?;
-        let by = |row: &Row<Pod>| if self.after.out_of_time { By::Node } else { row.by };
-        let a_move = |row| Move { by: by(row), ..a_move(row, "the pod", Effect::Pod(row.to)) };
-        Ok(way.into_iter().map(a_move).collect())
     }
 
     fn allocation_lane(&self) -> VecDeque<Move> {
@@ -185,9 +227,11 @@ impl<'a> Work<'a> {
         effect: impl Fn(Promise) -> Effect,
     ) -> Result<Vec<Move>, String> {
         // A promise ends with what it is about, and that has rules of its own; but it is withdrawn before that, unless the
-        // pod is over.
+        // pod is over and nothing was allocated.
+        let may_withdraw =
+            self.after.life == Pod::Active || (self.allocating && self.after.allocated.is_some());
         let to = match to {
-            Promise::None if self.after.life == Pod::Active && from == Promise::Kept => Promise::Removed,
+            Promise::None if may_withdraw && from == Promise::Kept => Promise::Removed,
             Promise::None => return Ok(Vec::new()),
             Promise::Kept | Promise::Removed => to,
         };
@@ -279,6 +323,10 @@ impl<'a> Work<'a> {
         const ORDER: [By; 6] = [By::Crash, By::Look, By::World, By::Fault, By::Allocation, By::Node];
         while lanes.iter().any(|lane| !lane.is_empty()) {
             for by in ORDER {
+                if by == By::Allocation {
+                    self.allocate(&mut lanes)?;
+                    continue;
+                }
                 // The pod's own conclusions come last.
                 let (pod, rest): (Vec<usize>, Vec<usize>) = (0..lanes.len())
                     .partition(|i| matches!(lanes[*i].front(), Some(Move { effect: Effect::Pod(_), .. })));
@@ -291,6 +339,24 @@ impl<'a> Work<'a> {
             }
         }
         Ok(())
+    }
+
+    /// A transaction: its parts in any order that works, the pod's own admission or end when nothing else is left to do.
+    fn allocate(&mut self, lanes: &mut [VecDeque<Move>]) -> Result<(), String> {
+        let by_allocation = |lane: &VecDeque<Move>| lane.front().is_some_and(|m| m.by == By::Allocation);
+        loop {
+            let ready = |lane: &VecDeque<Move>| {
+                by_allocation(lane) && lane.front().is_some_and(|m| self.permits(m).is_ok())
+            };
+            let of_pod =
+                |lane: &VecDeque<Move>| lane.front().is_some_and(|m| matches!(m.effect, Effect::Pod(_)));
+            let next = (0..lanes.len()).filter(|i| ready(&lanes[*i])).min_by_key(|i| of_pod(&lanes[*i]));
+            let stuck = lanes.iter().position(by_allocation);
+            match next.or(stuck).and_then(|i| lanes[i].pop_front()) {
+                Some(next) => self.make(&next)?,
+                None => return Ok(()),
+            }
+        }
     }
 
     /// Any order that works: each move as early as it can be, the node's own before the world's, and the pod's after those of
@@ -360,6 +426,8 @@ impl<'a> Work<'a> {
     fn pod_situation(&self) -> Needs {
         let pod = &self.now;
         let live = matches!(pod.life, Pod::Active | Pod::Terminating);
+        let main_runs =
+            |c: &Container| c.kind == ContainerKind::Main && c.promise == Promise::Kept && c.life.may_run();
         let runs = pod.surplus || pod.containers.iter().any(|c| c.life.may_run());
         let newest =
             pod.sandboxes.iter().filter(|(_, s)| *s != Sandbox::None).max_by_key(|(attempt, _)| *attempt);
@@ -377,6 +445,9 @@ impl<'a> Work<'a> {
             .and(TOLD.when(pod.told))
             .and(OBJECT_GONE.when(pod.object_gone))
             .and(UNADMITTED.when(self.before.allocated.is_none()))
+            .and(OUT_OF_TIME.when(self.after.out_of_time))
+            .and(PREEMPTED.when(self.after.preempted))
+            .and(RUN_OUT.when(!pod.containers.iter().any(main_runs)))
             .and(ALLOCATING.when(self.allocating))
             .and(WHOLE.when(pod.whole || self.situation.images_bypass))
             .and(CREATION_READY.when(self.before.once || self.creation_ready()))

@@ -3,8 +3,8 @@
 use super::By::{Allocation, Crash, Fault, Node as Acts, World};
 use super::volume::crashed;
 use super::{
-    ALL_SEEN, HOST_SEEN, NOTHING_RUNS, Needs, OBJECT_GONE, RUNTIME_SEEN, Row, SANDBOXES_DOWN, TOLD,
-    VOLUMES_GONE, row,
+    ALL_SEEN, HOST_SEEN, NOTHING_RUNS, Needs, OBJECT_GONE, OUT_OF_TIME, PREEMPTED, RUN_OUT, RUNTIME_SEEN,
+    Row, SANDBOXES_DOWN, TOLD, VOLUMES_GONE, row,
 };
 
 /// Where it is in its life.
@@ -37,8 +37,10 @@ pub const TABLE: &[Row<Pod>] = &[
     row(Waiting, "refuse", Terminated, Allocation, NOTHING_RUNS, "a refused pod is never charged; S8"),
     row(Waiting, "refuse what runs", Terminating, Allocation, HOST_SEEN, "a refused pod that was found running ends first; S8"),
     row(Waiting, "end", Terminating, World, Needs::NONE, "deleted, vanished, or refused while found running"),
-    row(Active, "end", Terminating, World, Needs::NONE, "deleted, vanished, evicted, or out of time"),
-    row(Active, "over", Terminating, Acts, RUNTIME_SEEN, "its containers have run to their end"),
+    row(Active, "end", Terminating, World, Needs::NONE, "deleted, vanished, or evicted"),
+    row(Active, "make room", Terminating, Allocation, PREEMPTED, "a critical pod is admitted in its place"),
+    row(Active, "time out", Terminating, Acts, OUT_OF_TIME, "activeDeadlineSeconds, as its latest spec has it"),
+    row(Active, "over", Terminating, Acts, RUNTIME_SEEN.and(RUN_OUT), "its containers have run to their end"),
     row(Terminating, "conclude", Terminated, Acts, NOTHING_RUNS.and(SANDBOXES_DOWN).and(RUNTIME_SEEN), "S8: every container is confirmed stopped"),
     row(Terminated, "release", Releasing, Acts, OVER.and(TOLD).and(RUNTIME_SEEN), "S8: then volumes, then the phase, then the object; that a volume is gone is a durable fact"),
     row(Releasing, "released", Terminated, World, Needs::NONE, "its object is gone"),

@@ -198,7 +198,7 @@ impl State {
                 out.push(Step::Delete(at));
             }
         }
-        let so = self.situation(pod);
+        let so = self.situation(shape, pod);
         if pod.life == Pod::Active && self.allocates(shape, p) {
             out.push(Step::Allocate(at));
         }
@@ -207,7 +207,7 @@ impl State {
             let asked = match r.by {
                 By::World => pod.marks & DELETED != 0,
                 By::Node if r.to == Pod::Releasing => pod.marks & (DELETED | GONE) == DELETED,
-                By::Node => pod.life != Pod::Active || self.has_run_out(shape, pod),
+                By::Node => true,
                 By::Allocation => r.to == Pod::Active && self.allocates(shape, p) || r.to == Pod::Terminated,
                 By::Crash | By::Look | By::Fault => true,
             };
@@ -279,7 +279,7 @@ impl State {
     }
 
     /// What holds for the pod as a whole.
-    fn situation(&self, pod: &PodSlot) -> Needs {
+    fn situation(&self, shape: &Shape, pod: &PodSlot) -> Needs {
         let live = matches!(pod.life, Pod::Active | Pod::Terminating);
         let volumes_gone = pod.volumes.iter().all(|v| v.life == Volume::Absent);
         self.seen
@@ -293,6 +293,7 @@ impl State {
             .and(TOLD.when(pod.marks & ACKNOWLEDGED != 0))
             .and(OBJECT_GONE.when(pod.marks & GONE != 0))
             .and(UNADMITTED.when(pod.allocated == 0))
+            .and(RUN_OUT.when(self.has_run_out(shape, pod)))
     }
 
     /// The pod's latest version may become its allocation: it is another one, and it fits (S5).

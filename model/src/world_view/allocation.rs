@@ -43,6 +43,8 @@ pub struct AllocationView {
     pub versions: Vec<Desired>,
     /// The allocation shown last, and the record that showed it.
     pub shown: Option<(usize, Arc<PodSpec>)>,
+    /// The record of the first version that may have been allocated since the allocation was shown before.
+    pub asked: Option<usize>,
     /// Versions were forgotten: absence from `versions` proves nothing.
     pub cut: bool,
     /// While KEP-5972's gate was off, images bypassed allocation.
@@ -92,6 +94,7 @@ impl AllocationView {
         match self.fit(spec) {
             Fit::Unchanged => return,
             Fit::Version(place) => {
+                self.note_asked();
                 self.versions.drain(..place);
                 self.cut = false;
             }
@@ -101,8 +104,15 @@ impl AllocationView {
         self.shown = Some((index, spec.clone()));
     }
 
+    /// The first of `versions` is the allocation that was shown, if one was.
+    fn note_asked(&mut self) {
+        let first_new = usize::from(self.shown.is_some());
+        self.asked = self.versions.get(first_new).map(|v| v.index).or(self.asked);
+    }
+
     /// A command acted on something that only the versions from `place` on have: one of those is allocated.
     pub fn imply(&mut self, index: usize, place: usize) {
+        self.note_asked();
         let dropped = self.versions.drain(..place).map(|v| v.spec);
         let before = self.shown.take().map(|(_, s)| s);
         self.ruled_out = Some((index, before.into_iter().chain(dropped).collect()));

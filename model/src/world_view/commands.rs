@@ -6,6 +6,7 @@ use super::operations::{InFlight, Lane};
 use super::pod::{PodView, SandboxView, TerminalStatus};
 use super::volume::Host;
 use nodefold_core::command::{Action, Command, Rule};
+use nodefold_core::event::Hook;
 use nodefold_core::ids::ContainerId;
 use nodefold_core::spec::{Pod, PodSpec};
 use nodefold_core::time::Time;
@@ -203,7 +204,8 @@ fn act(pod: &mut PodView, command: &Command, at: Time, index: usize) {
             // An ephemeral container bypasses allocation: its pull says nothing of the rest.
             let is_ephemeral =
                 |spec: &Arc<PodSpec>| spec.ephemeral_containers.iter().any(|c| c.name == container.name);
-            if !pod.allocation.possible().any(is_ephemeral) {
+            // Without KEP-5972 any image does.
+            if !pod.allocation.images_bypass && !pod.allocation.possible().any(is_ephemeral) {
                 let place = pod.allocation.first_with(&container.name, |c| c.image == *image);
                 imply(pod, index, place);
             }
@@ -212,7 +214,7 @@ fn act(pod: &mut PodView, command: &Command, at: Time, index: usize) {
             let place = pod.allocation.first_with(&container.name, |c| c.resources == *resources);
             imply(pod, index, place);
             if let Some(view) = pod.container_mut(container) {
-                view.resizing = Some(resources.requests.clone());
+                view.resizing = Some(resources.clone());
                 view.resized = Some((index, resources.requests.clone()));
             }
         }
@@ -234,7 +236,7 @@ fn act(pod: &mut PodView, command: &Command, at: Time, index: usize) {
             view.role = role;
             view.mounts = Some(mounts.clone());
             view.sandbox = Some(*sandbox);
-            view.requests = spec.resources.requests.clone();
+            view.resources = spec.resources.clone();
             view.commanded = index;
             view.unanswered = None;
             view.turn(Life::Creating, index);
@@ -274,12 +276,18 @@ fn act(pod: &mut PodView, command: &Command, at: Time, index: usize) {
         | Action::RemoveSandbox { .. }
         | Action::RemoveContainer { .. }
         | Action::ResizePod { .. }
-        | Action::RunHook { .. }
+        | Action::RunHook { hook: Hook::PostStart, .. }
         | Action::ObserveMounts
         | Action::ObserveRuntime
         | Action::RecordEvent(_)
         | Action::CreateMirror { .. }
         | Action::DeleteMirror { .. } => {}
+        // A stop begins with its hook.
+        Action::RunHook { container, hook: Hook::PreStop, .. } => {
+            if let Some(view) = pod.container_mut(container) {
+                view.stop_commanded.get_or_insert(index);
+            }
+        }
     }
 }
 

@@ -3,11 +3,14 @@
 use nodefold_core::command::MountedVolume;
 use nodefold_core::event::{Exit, ProbeKind};
 use nodefold_core::ids::ContainerId;
-use nodefold_core::resources::ResourceList;
+use nodefold_core::resources::{ResourceList, Resources};
 use nodefold_core::spec::{Container, PodSpec};
 use nodefold_core::time::Time;
 use std::collections::BTreeSet;
 use std::sync::Arc;
+
+/// Cpu requests up to this many millicores all mean the least shares there are (kubelet-pods case 81).
+pub const LEAST_CPU_MILLICORES: u64 = 2;
 
 /// What part a container plays in its pod.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -122,10 +125,10 @@ pub struct ContainerView {
     pub startup_passed: Option<usize>,
     /// The record of its readiness probe's latest result, and the result.
     pub readiness: Option<(usize, bool)>,
-    /// The requests that the runtime acknowledged last.
-    pub requests: ResourceList,
-    /// The requests that a resize under way asks for.
-    pub resizing: Option<ResourceList>,
+    /// What the runtime acknowledged last.
+    pub resources: Resources,
+    /// What a resize under way asks for.
+    pub resizing: Option<Resources>,
     /// The latest resize commanded, and to which requests.
     pub resized: Option<(usize, ResourceList)>,
     /// The agent's end left this create or start unanswered: only an observation permits to repeat it.
@@ -156,7 +159,7 @@ impl ContainerView {
             probing: BTreeSet::new(),
             startup_passed: None,
             readiness: None,
-            requests: ResourceList::default(),
+            resources: Resources::default(),
             resizing: None,
             resized: None,
             unanswered: None,

@@ -173,6 +173,7 @@ fn pod_fact(pod: &mut PodView, fact: &Fact, index: usize) {
     if is_stale(pod, fact) {
         return;
     }
+    let again = answered(fact).is_some_and(|op| pod.answered.contains(&op));
     note_answer(pod, fact);
     pod.in_flight.retain(|operation| !operation.completed_by(fact));
     match fact {
@@ -256,13 +257,14 @@ fn pod_fact(pod: &mut PodView, fact: &Fact, index: usize) {
         }
         Fact::ContainerResized { container, .. } => {
             if let Some(view) = pod.container_mut(container)
-                && let Some(requests) = view.resizing.take()
+                && let Some(resources) = view.resizing.take()
             {
-                view.requests = requests;
+                view.resources = resources;
             }
         }
         Fact::ProbeResult { container, probe, passed, .. } => probed(pod, container, *probe, *passed, index),
         Fact::StatusWritten { op, .. } => {
+            pod.status_refused = None;
             if let Some(terminal) = pod.terminal.as_mut().filter(|t| t.op == *op) {
                 terminal.acknowledged.get_or_insert(index);
             }
@@ -282,8 +284,11 @@ fn pod_fact(pod: &mut PodView, fact: &Fact, index: usize) {
         | Fact::ContainerResizeFailed { .. }
         | Fact::PodResized { .. }
         | Fact::PodResizeFailed { .. }
-        | Fact::HookDone { .. }
-        | Fact::StatusWriteFailed { .. } => {}
+        | Fact::HookDone { .. } => {}
+        Fact::StatusWriteFailed { error, .. } => match error.class {
+            ErrorClass::Final if !again => pod.status_refused = Some(index),
+            ErrorClass::Final | ErrorClass::Transient | ErrorClass::Uncertain => {}
+        },
         // Not about one pod, or taken in elsewhere.
         Fact::Tick
         | Fact::PodApplied(_)
@@ -311,7 +316,19 @@ fn is_stale(pod: &PodView, fact: &Fact) -> bool {
         Fact::StatusWritten { .. } | Fact::StatusWriteFailed { .. } | Fact::ReleaseFailed { .. }
     );
     let Some(op) = answered(fact).filter(|_| !to_the_api) else { return false };
-    pod.last_op_before.is_some_and(|last| op <= last) || pod.answered.contains(&op)
+    pod.last_op_before.is_some_and(|last| op <= last)
+        || pod.answered.contains(&op)
+        || is_of_the_past(pod, fact)
+}
+
+/// The answer to a create or start of an instance that ended, was forgotten, and was followed by another.
+fn is_of_the_past(pod: &PodView, fact: &Fact) -> bool {
+    let (Fact::ContainerCreated { container, .. } | Fact::ContainerStarted { container, .. }) = fact else {
+        return false;
+    };
+    let newest = pod.newest(&container.name).map(|newest| (newest.id.incarnation, newest.id.attempt));
+    pod.container(container).is_none()
+        && newest.is_some_and(|n| n > (container.incarnation, container.attempt))
 }
 
 /// Notes that an operation was answered.

@@ -4,7 +4,7 @@
 use super::WorldView;
 use super::container::{ContainerView, Life};
 use super::facts;
-use super::operations::Lane;
+use super::operations::{InFlight, Lane};
 use super::pod::PodView;
 use super::volume::Host;
 use nodefold_core::event::{SeenContainer, SeenMount, SeenSandbox, SeenState};
@@ -14,7 +14,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 impl WorldView {
     /// The record at which an observation was asked for. In a trace that never asks (an importer's), a list is as new
-    /// as the record that brings it; in one that does, an answer nobody waits for is of an older epoch: `None`.
+    /// as the record that brings it; in one that does, an answer nobody waits for is of an older epoch or comes a second
+    /// time, and proves nothing about what was done since: `None`.
     fn asked_at(&mut self, op: OpId, index: usize) -> Option<usize> {
         let asked = self.observing.iter().find(|(o, _)| *o == op).map(|(_, at)| *at);
         self.observing.retain(|(o, _)| *o != op);
@@ -22,7 +23,7 @@ impl WorldView {
     }
 
     pub(super) fn mounts_observed(&mut self, op: OpId, mounts: &[SeenMount], index: usize) {
-        let asked = self.asked_at(op, index);
+        let Some(asked) = self.asked_at(op, index) else { return };
         let mut seen: BTreeMap<PodUid, Vec<&SeenMount>> = BTreeMap::new();
         for mount in mounts {
             seen.entry(mount.pod).or_default().push(mount);
@@ -33,7 +34,6 @@ impl WorldView {
                 pod.volume_or_stub(&mount.volume, Host::FoundOnly, index).seen(index);
             }
         }
-        let Some(asked) = asked else { return };
         let none = Vec::new();
         for pod in self.pods.values_mut() {
             let there = seen.get(&pod.uid).unwrap_or(&none);
@@ -60,14 +60,12 @@ impl WorldView {
         containers: &[SeenContainer],
         index: usize,
     ) {
-        let asked = self.asked_at(op, index);
-        let complete = complete && asked.is_some();
-        let asked = asked.unwrap_or(0);
+        let Some(asked) = self.asked_at(op, index) else { return };
         if complete {
             self.runtime_unknown = None;
         }
         for seen in containers {
-            self.container_seen(seen, index);
+            self.container_seen(seen, asked, index);
         }
         if complete {
             let ready: BTreeSet<_> =
@@ -97,13 +95,24 @@ impl WorldView {
                     }
                 }
                 pod.in_flight = in_flight;
-                pod.in_flight.retain(|o| !matches!(o.verb, "create" | "start") || o.index > asked);
+                // What is listed is there, and its answer is still to come; what isn't may be tried again.
+                let listed = |o: &InFlight| match &o.lane {
+                    Lane::Container(id) => listed.contains(&(pod.uid, id)),
+                    Lane::Hook(..)
+                    | Lane::Volume(_)
+                    | Lane::Sandbox(_)
+                    | Lane::PodResources
+                    | Lane::Status
+                    | Lane::Release => false,
+                };
+                pod.in_flight
+                    .retain(|o| !matches!(o.verb, "create" | "start") || o.index > asked || listed(o));
             }
             self.forget_all_that_is_over(index);
         }
     }
 
-    fn container_seen(&mut self, seen: &SeenContainer, index: usize) {
+    fn container_seen(&mut self, seen: &SeenContainer, asked: usize, index: usize) {
         let live = !matches!(seen.state, SeenState::Exited(_));
         // What ended, of a pod that nobody knows, holds nothing.
         let pod = match self.pods.entry(seen.pod) {
@@ -115,6 +124,12 @@ impl WorldView {
             pod.ran_before_trace = true;
             let life = Life::Unknown;
             pod.containers.push(ContainerView::new(seen.container.clone(), life, index));
+        }
+        // The list may have been read before what was told of the container's end since it was asked for.
+        let ended_since =
+            |view: &ContainerView| matches!(view.life, Life::Ended(_)) && view.life_index > asked;
+        if live && pod.container(&seen.container).is_some_and(ended_since) {
+            return;
         }
         match &seen.state {
             SeenState::Created => {

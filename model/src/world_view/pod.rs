@@ -70,6 +70,8 @@ pub struct PodView {
     pub applied_this_epoch: bool,
     /// It left its source at this record.
     pub left_source: Option<usize>,
+    /// The API server refused its latest status for good, at this record.
+    pub status_refused: Option<usize>,
     /// It came back to its source after having left: a life to begin once this one is over (B6).
     pub wanted_again: Option<usize>,
     /// Its allocation.
@@ -115,6 +117,7 @@ impl PodView {
             applied_index: 0,
             applied_this_epoch: false,
             left_source: None,
+            status_refused: None,
             wanted_again: None,
             allocation: AllocationView::default(),
             termination: None,
@@ -192,6 +195,11 @@ impl PodView {
     /// Nothing of it lives: no process, nothing on the host.
     pub fn is_quiet(&self) -> bool {
         self.running().is_none() && !self.volumes.iter().any(VolumeView::may_be_on_host)
+    }
+
+    /// A sandbox of it may run.
+    pub fn has_a_sandbox(&self) -> bool {
+        self.sandboxes.iter().any(|s| s.live)
     }
 
     /// Its end begins, unless it has.
@@ -302,22 +310,27 @@ impl PodView {
         self.applied.as_ref().map(|p| p.spec.restart_policy)
     }
 
-    /// All mains ended in a way after which none is started again: the pod is over, whether or not that was told yet.
+    /// All mains ended in a way after which none is started again, or an init container failed so: the pod is over,
+    /// whether or not that was told yet.
     pub fn ran_to_its_end(&self) -> bool {
         let (Some(policy), Some(spec)) = (self.restart_policy(), self.allocation.possible().last()) else {
             return false;
         };
-        self.running().is_none()
-            && !spec.containers.is_empty()
-            && spec.containers.iter().all(|c| {
-                self.newest(&c.name).is_some_and(|newest| match (&newest.exit, newest.lost) {
-                    (Some((_, exit)), _) => after_exit(c, newest.role, policy, exit.code) == AfterExit::Stays,
-                    (None, Some(_)) => {
-                        after_exit(c, newest.role, policy, MISSING_EVIDENCE) == AfterExit::Stays
-                    }
-                    (None, None) => false,
-                })
-            })
+        // The code of an end that is final: not one that the node asked for, to start it anew.
+        let final_code = |c: &Container| {
+            let newest = self.newest(&c.name).filter(|newest| newest.stop_commanded.is_none())?;
+            let code = match (&newest.exit, newest.lost) {
+                (Some((_, exit)), _) => exit.code,
+                (None, Some(_)) => MISSING_EVIDENCE,
+                (None, None) => return None,
+            };
+            (after_exit(c, newest.role, policy, code) == AfterExit::Stays).then_some(code)
+        };
+        let failed =
+            |c: &Arc<Container>| !PodSpec::is_sidecar(c) && final_code(c).is_some_and(|code| code != 0);
+        let mains_are_over =
+            !spec.containers.is_empty() && spec.containers.iter().all(|c| final_code(c).is_some());
+        self.running().is_none() && (mains_are_over || spec.init_containers.iter().any(failed))
     }
 }
 

@@ -97,7 +97,7 @@ fn l3_a_deleted_pod_is_never_released() {
     s.delete(30).stop("app", 30, Rule::PodTerminating).exited("app", 0);
     s.unmount_by("data", Rule::PodVolumesReleased).unmounted("data");
     assert_eq!(at_the_end(&s), [(Invariant::L3, vec![delete])]);
-    s.publish(status(PodPhase::Failed)).written().release().gone();
+    s.sandbox_died(0).publish(status(PodPhase::Failed)).written().release().gone();
     assert_eq!(at_the_end(&s), []);
 }
 
@@ -163,7 +163,7 @@ fn memory_does_not_grow_with_pods_released() {
             s.another_pod(uid).pod.deletion = None;
             s.up().delete(30).stop("app", 30, Rule::PodTerminating).exited("app", 0);
             s.unmount_by("data", Rule::PodVolumesReleased).unmounted("data");
-            s.publish(status(PodPhase::Failed)).written().release().gone();
+            s.sandbox_died(0).publish(status(PodPhase::Failed)).written().release().gone();
         }
         s
     };
