@@ -27,6 +27,8 @@ pub enum Command {
     Agent(Agent),
     /// The pods of a node, as they are published
     Ps(Ps),
+    /// A node's own images: OCI layouts and archives, since it pulls from no registry
+    Image(Image),
     /// What a container wrote
     Logs(Logs),
     /// Run a program in a running container
@@ -109,7 +111,8 @@ pub struct Run {
     /// Where: in a simulated world, or with real mounts and processes on this host (needs root)
     #[arg(long, value_enum, default_value_t = BackendKind::Simulated, value_name = "BACKEND")]
     pub backend: BackendKind,
-    /// An image that is a directory of this host: its root file system, or one with `rootfs` in it. Any tag, if NAME has none
+    /// An image that is a directory of this host (its root file system, or one with `rootfs` in it), an OCI layout, or an
+    /// archive (oci-archive, docker save). Any tag, if NAME has none
     #[arg(long = "image", value_name = "NAME=PATH", value_parser = image)]
     pub images: Vec<(String, PathBuf)>,
     /// Keep the node's journal in this directory (with several scenarios, in one below it for each, by name)
@@ -176,7 +179,7 @@ pub struct Agent {
     /// The node's name
     #[arg(long, value_name = "NAME", default_value = "node")]
     pub node_name: String,
-    /// An image that is a directory of this host
+    /// An image that is a directory of this host, an OCI layout or an archive
     #[arg(long = "image", value_name = "NAME=PATH", value_parser = image)]
     pub images: Vec<(String, PathBuf)>,
     /// Tell every fact and command
@@ -189,6 +192,41 @@ pub struct Agent {
 pub enum AgentBackend {
     /// This host
     Linux,
+}
+
+/// `nodefold image`
+#[derive(Debug, Args)]
+pub struct Image {
+    /// What
+    #[command(subcommand)]
+    pub what: ImageCommand,
+    /// The node's directory
+    #[arg(long, value_name = "DIR", default_value = DATA, global = true)]
+    pub data: PathBuf,
+}
+
+/// What to do with images.
+#[derive(Debug, Subcommand)]
+pub enum ImageCommand {
+    /// Take in what an OCI layout or an archive (oci-archive, docker save; plain, gzip or zstd) has, every digest checked
+    Import {
+        /// The layout's directory, or the archive
+        path: PathBuf,
+        /// Its name, if it has one image
+        #[arg(long, value_name = "NAME[:TAG]")]
+        name: Option<String>,
+    },
+    /// The images, their digests, and who holds them
+    Ls {
+        /// JSON, one object a line
+        #[arg(long)]
+        json: bool,
+    },
+    /// Take a name away, and the image with its last one; or the image of a digest. What is in use stays
+    Rm {
+        /// A name, or sha256:...
+        image: String,
+    },
 }
 
 /// `nodefold ps`

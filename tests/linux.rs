@@ -5,9 +5,13 @@
 mod confinement;
 #[path = "linux/crash.rs"]
 mod crash;
+#[path = "linux/images.rs"]
+mod images;
 #[path = "linux/life.rs"]
 mod life;
 #[path = "linux/node.rs"]
 mod node;
+#[path = "../agent/tests/oci/mod.rs"]
+mod oci;
 #[path = "linux/scenarios.rs"]
 mod scenarios;

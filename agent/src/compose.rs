@@ -4,7 +4,7 @@
 use crate::confine;
 use crate::fault::Fault;
 use crate::fields::PodFields;
-use crate::images::Image;
+use crate::images::{Image, user_of};
 use crate::objects::Objects;
 use crate::pod::plan::ContainerPlan;
 use crate::seccomp::Instruction;
@@ -35,9 +35,9 @@ pub fn compose(
         words.map(|word| expand(word, &|name| known.get(name).map(|value| (*value).to_owned()))).collect()
     };
     let (command, arguments) = (words(&manifest["command"]), words(&manifest["args"]));
-    let args = match (command.is_empty(), arguments.is_empty()) {
-        (true, true) => image.command.clone(),
-        (true, false) => arguments,
+    let args: Vec<String> = match (command.is_empty(), arguments.is_empty()) {
+        (true, true) => image.entrypoint.iter().chain(&image.command).cloned().collect(),
+        (true, false) => image.entrypoint.iter().cloned().chain(arguments).collect(),
         (false, _) => command.into_iter().chain(arguments).collect(),
     };
     if args.is_empty() {
@@ -49,15 +49,35 @@ pub fn compose(
     let own = &manifest["securityContext"];
     let of_pod = &pod["securityContext"];
     let either = |name: &str| if own[name].is_null() { &of_pod[name] } else { &own[name] };
-    let uid = number(either("runAsUser"), "runAsUser")?.unwrap_or(0);
-    let gid = number(either("runAsGroup"), "runAsGroup")?.unwrap_or(0);
-    if either("runAsNonRoot").as_bool() == Some(true) && uid == 0 {
+    let asked = number(either("runAsUser"), "runAsUser")?;
+    let spec = asked.map_or_else(|| image.user.clone(), |uid| uid.to_string());
+    let non_root = either("runAsNonRoot").as_bool() == Some(true);
+    let told =
+        || format!("(pod: \"{}/{}\", container: {})", fields.pod.namespace, fields.pod.name, container.name);
+    let name = spec.split(':').next().unwrap_or("");
+    if non_root && !name.is_empty() && name.parse::<u32>().is_err() {
         return Err(config_error(format!(
-            "container has runAsNonRoot and image will run as root (pod: \"{}/{}\", container: {})",
-            fields.pod.namespace, fields.pod.name, container.name
+            "container has runAsNonRoot and image has non-numeric user ({name}), cannot verify user is non-root {}",
+            told()
         )));
     }
+    let user = user_of(&image.root, &spec).map_err(|fault| config_error(fault.message))?;
+    let uid = user.uid;
+    let gid = number(either("runAsGroup"), "runAsGroup")?.unwrap_or(user.gid);
+    if non_root && uid == 0 {
+        return Err(config_error(format!(
+            "container has runAsNonRoot and image will run as root {}",
+            told()
+        )));
+    }
+    let mut env = env;
+    if !env.iter().any(|(key, _)| key == "HOME") {
+        env.push(("HOME".into(), user.home));
+    }
     let mut groups = vec![gid];
+    if of_pod["supplementalGroupsPolicy"].as_str() != Some("Strict") {
+        groups.extend(user.groups.into_iter().filter(|group| *group != gid));
+    }
     for group in of_pod["supplementalGroups"].as_array().into_iter().flatten().chain([&of_pod["fsGroup"]]) {
         groups.extend(number(group, "supplementalGroups")?.filter(|group| !groups.contains(group)));
     }
@@ -79,7 +99,11 @@ pub fn compose(
     Ok(ContainerPlan {
         args,
         env,
-        cwd: manifest["workingDir"].as_str().filter(|dir| !dir.is_empty()).unwrap_or("/").to_owned(),
+        cwd: [manifest["workingDir"].as_str().unwrap_or(""), &image.working_directory, "/"]
+            .into_iter()
+            .find(|dir| !dir.is_empty())
+            .unwrap_or("/")
+            .to_owned(),
         uid,
         gid,
         groups,
@@ -94,7 +118,19 @@ pub fn compose(
         oom_score_adj: confine::oom_score_adj(fields.spec.qos, memory_request, node_memory),
         seccomp: seccomp(either("seccompProfile"), capabilities, privileged)?,
         umask: 0o022,
+        image: image.id.clone(),
+        stop_signal: stop_signal(&manifest, image)?,
     })
+}
+
+/// The signal that asks a container to end: its own, its image's, or TERM.
+fn stop_signal(manifest: &Value, image: &Image) -> Result<Option<i32>, Fault> {
+    let asked = manifest["lifecycle"]["stopSignal"].as_str().or(image.stop_signal.as_deref());
+    let Some(name) = asked else { return Ok(None) };
+    let number = crate::signals::number(name);
+    number
+        .map(Some)
+        .ok_or_else(|| config_error(format!("{name} is no signal that can ask a container to end")))
 }
 
 /// The programs of a seccomp profile. Without one, and for a privileged container, there is no filter: as Kubernetes has it.

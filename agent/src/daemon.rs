@@ -3,6 +3,7 @@
 
 use crate::backend::Linux;
 use crate::clock;
+use crate::credentials::LocalKey;
 use crate::driver::{Driver, Folded, boot_id};
 use crate::fault::{Attempt, Fault};
 use crate::images::Images;
@@ -102,7 +103,8 @@ impl Daemon {
             layout: settings.layout.clone(),
             node_name: config.node_name.clone(),
             allocatable: config.node.allocatable.clone(),
-            images: Images::new(settings.layout.clone(), settings.images.clone()),
+            images: Arc::new(Images::new(&settings.layout, settings.images.clone())),
+            issuer: Arc::new(LocalKey::at(settings.layout.data())),
             objects: objects.clone(),
             shim_program: settings.shim_program.clone(),
         };

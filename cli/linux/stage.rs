@@ -2,6 +2,7 @@
 //! under it. Time is the host's; what a step asks for happens to real processes and mounts.
 
 use nodefold_agent::backend::Linux;
+use nodefold_agent::credentials::LocalKey;
 use nodefold_agent::driver::{Driver, Folded, Log, boot_id};
 use nodefold_agent::images::Images;
 use nodefold_agent::layout::Layout;
@@ -115,7 +116,8 @@ impl LinuxStage {
             layout: self.ground.layout.clone(),
             node_name: self.config.node_name.clone(),
             allocatable: self.facts.allocatable.clone(),
-            images: Images::new(self.ground.layout.clone(), self.ground.images.clone()),
+            images: Arc::new(Images::new(&self.ground.layout, self.ground.images.clone())),
+            issuer: Arc::new(LocalKey::at(self.ground.layout.data())),
             objects: self.objects.clone(),
             shim_program: std::env::current_exe().map_err(host)?,
         };

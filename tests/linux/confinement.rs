@@ -23,7 +23,7 @@ say cwd "$(pwd)"
 say cgroup "$(cat /proc/self/cgroup | cut -d: -f3 | sort -u | tr '\n' ' ')"
 say limits "$(tail -n +2 /proc/self/limits | tr -s ' ' | tr '\n' ';')"
 say oom_score_adj "$(cat /proc/self/oom_score_adj)"
-say env "$(env | grep -v -E '^(PWD|SHLVL|HOME|OLDPWD|_)=' | sort | tr '\n' ' ')"
+say env "$(env | grep -v -E '^(PWD|SHLVL|OLDPWD|_)=' | sort | tr '\n' ' ')"
 say devices "$(cd /dev && ls -l | grep '^[cbl]' | awk '{if (/^l/) print $1, $NF; else print $1, $5, $6, $NF}' | sort | tr '\n' ';')"
 say interfaces "$(ls /sys/class/net | tr '\n' ' ')"
 say descriptors "$(ls /proc/self/fd | wc -l)"
@@ -181,7 +181,8 @@ fn a_container_is_confined_as_runcs_is() {
 /// The probe under runc, on the image that the node unpacked.
 fn under_runc(node: &Node, case: &Case) -> String {
     let bundle = tempfile::tempdir().unwrap();
-    let image = fs::read_dir(node.layout.images()).unwrap().next().unwrap().unwrap().path();
+    let mut images = fs::read_dir(node.layout.images()).unwrap().map(|entry| entry.unwrap().path());
+    let image = images.find(|path| path.join("rootfs").is_dir()).unwrap();
     let copied = Command::new("cp").arg("-a").arg(image.join("rootfs")).arg(bundle.path()).status().unwrap();
     assert!(copied.success());
     for dir in ["dev/pts", "dev/mqueue", "dev/shm"] {

@@ -34,6 +34,11 @@ impl Node {
         self.layout.data().display().to_string()
     }
 
+    /// A place for the test's own files.
+    pub fn directory(&self) -> &std::path::Path {
+        self.directory.path()
+    }
+
     pub fn manifests(&self) -> PathBuf {
         self.directory.path().join("pods")
     }

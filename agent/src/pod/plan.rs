@@ -59,6 +59,12 @@ pub struct ContainerPlan {
     pub seccomp: Vec<Vec<Instruction>>,
     /// Its file mode creation mask.
     pub umask: u32,
+    /// The image that it runs from, and holds while this plan is on disk (I12).
+    #[serde(default)]
+    pub image: String,
+    /// The signal that asks it to end.
+    #[serde(default)]
+    pub stop_signal: Option<i32>,
 }
 
 /// A mount of a container.

@@ -8,7 +8,7 @@ use crate::fields::PodFields;
 use crate::images::Image;
 use crate::layout;
 use crate::mounts;
-use crate::pod::plan::PlannedMount;
+use crate::pod::plan::{ContainerPlan, PlannedMount};
 use crate::pod::wire::{Answer, Ask};
 use nodefold_core::command::MountedVolume;
 use nodefold_core::event::Fact;
@@ -101,6 +101,8 @@ impl Runtime {
     /// Everything that the shim needs for a container, as a request and its descriptors.
     fn build(&self, new: &NewContainer<'_>, dir: &Path, group: &str) -> Result<(Ask, Vec<OwnedFd>), Fault> {
         let (pod, id) = (new.pod.uid, new.id);
+        // Until its plan, which names it, is on disk.
+        let held = self.images.store().hold()?;
         let image = self.images.get(&new.spec.image, PullPolicy::IfNotPresent)?;
         let allocatable = self.allocatable();
         let fields = PodFields {
@@ -132,6 +134,7 @@ impl Runtime {
         // What it is to be, on disk before its first side effect outside of its directory.
         let text = serde_json::to_vec(&plan).map_err(|error| Fault::refused(error.to_string()))?;
         crate::volumes::write_whole(&beneath::open_root(dir)?, "plan.json", &text)?;
+        drop(held);
         self.cgroups.make(group)?;
         self.limit_pod(pod, new.allocated);
         self.cgroups.limit(group, &new.spec.resources)?;
@@ -305,12 +308,21 @@ impl Runtime {
                 if let Some(watch) = self.watch() {
                     watch.grace((pod, id.clone()), grace);
                 }
-                match pidfd_send_signal(&*pidfd, Signal::TERM) {
+                match pidfd_send_signal(&*pidfd, self.stop_signal(pod, id)) {
                     Ok(()) | Err(Errno::SRCH) => Ok(()),
                     Err(errno) => Err(errno).attempt(|| format!("signal container {id}")),
                 }
             }
         }
+    }
+
+    /// The signal that a container's plan says, or TERM.
+    fn stop_signal(&self, pod: PodUid, id: &ContainerId) -> Signal {
+        let sandbox = self.lock().containers.get(&(pod, id.clone())).map(|known| known.sandbox);
+        let text =
+            sandbox.and_then(|sandbox| fs::read(self.container_dir(pod, sandbox, id).join("plan.json")).ok());
+        let plan = text.and_then(|text| serde_json::from_slice::<ContainerPlan>(&text).ok());
+        plan.and_then(|plan| Signal::from_named_raw(plan.stop_signal?)).unwrap_or(Signal::TERM)
     }
 
     /// KILL now.

@@ -13,6 +13,7 @@ pub use errands::{Done, errand_from_outside, task_of};
 pub use sandboxes::pod_resources;
 
 use crate::cgroups::Cgroups;
+use crate::credentials::Issuer;
 use crate::fault::{Attempt, Fault};
 use crate::images::Images;
 use crate::layout::{self, Layout};
@@ -48,7 +49,9 @@ pub struct Parts {
     /// The node's allocatable.
     pub allocatable: ResourceList,
     /// Images.
-    pub images: Images,
+    pub images: Arc<Images>,
+    /// Who issues service accounts' tokens.
+    pub issuer: Arc<dyn Issuer>,
     /// Secrets and configMaps, for environments.
     pub objects: Objects,
     /// The program that is started as a shim: this one, if it dispatches.
@@ -60,7 +63,7 @@ pub struct Runtime {
     layout: Layout,
     node_name: Name,
     allocatable: Mutex<ResourceList>,
-    images: Images,
+    images: Arc<Images>,
     objects: Objects,
     volumes: Arc<Volumes>,
     cgroups: Cgroups,

@@ -2,6 +2,7 @@
 //! earlier one left. Nothing here decides whether it is time.
 
 mod atomic;
+mod bundles;
 mod empty_dir;
 mod host_path;
 mod ownership;
@@ -12,8 +13,10 @@ pub use empty_dir::memory_size;
 pub use record::write_whole;
 
 use crate::beneath;
+use crate::credentials::{Certificates, Tokens};
 use crate::fault::{Attempt, Fault};
 use crate::fields::PodFields;
+use crate::images::Images;
 use crate::layout::{self, Layout};
 use crate::mounts;
 use crate::objects::Objects;
@@ -22,17 +25,30 @@ use nodefold_core::ids::{Name, PodUid, VolumeId};
 use nodefold_core::resources::ResourceList;
 use nodefold_core::spec::{Pod, PodSpec, Volume, VolumeMount, VolumeSource};
 use nodefold_core::time::Time;
-use record::VolumeRecord;
+use payload::Gathered;
+use record::{HeldImage, VolumeRecord};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, Mode, OFlags, fchmod, fstat, mkdirat, unlinkat};
 use rustix::io::Errno;
 use std::path::{Component, Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Where volumes' contents come from.
+pub struct Sources {
+    /// Secrets, configMaps, trust bundles.
+    pub objects: Objects,
+    /// Images.
+    pub images: Arc<Images>,
+    /// Service accounts' tokens.
+    pub tokens: Tokens,
+    /// Pods' certificates.
+    pub certificates: Certificates,
+}
 
 /// Everything that the pods' directory holds.
 pub struct Volumes {
     layout: Layout,
-    objects: Objects,
+    sources: Sources,
     node_name: Name,
     allocatable: Mutex<ResourceList>,
     /// Held while directories that volumes share are made or removed, so that neither happens under the other.
@@ -53,6 +69,15 @@ pub struct Wanted<'a> {
     pub now: Time,
 }
 
+/// What a set-up made known.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SetUp {
+    /// When what it shows is to be renewed.
+    pub renew_at: Option<Time>,
+    /// The digest of the image that it shows.
+    pub image: Option<String>,
+}
+
 /// A pod's directories, open.
 struct PodDirs {
     pod: OwnedFd,
@@ -63,14 +88,14 @@ impl Volumes {
     /// The volumes of a node. Makes its directory if need be.
     pub fn new(
         layout: Layout,
-        objects: Objects,
+        sources: Sources,
         node_name: Name,
         allocatable: ResourceList,
     ) -> Result<Volumes, Fault> {
         let pods = layout.pods();
         std::fs::create_dir_all(&pods).attempt(|| format!("make {}", pods.display()))?;
         let (allocatable, shared_directories) = (Mutex::new(allocatable), Mutex::new(()));
-        Ok(Volumes { layout, objects, node_name, allocatable, shared_directories })
+        Ok(Volumes { layout, sources, node_name, allocatable, shared_directories })
     }
 
     /// The node's allocatable changed.
@@ -113,13 +138,17 @@ impl Volumes {
     }
 
     /// Sets a volume up. What could not be set up whole leaves nothing, unless the error says that it is uncertain.
-    pub fn set_up(&self, wanted: &Wanted<'_>) -> Result<(), Fault> {
+    pub fn set_up(&self, wanted: &Wanted<'_>) -> Result<SetUp, Fault> {
         let name: &str = &wanted.volume.name;
         let content = self.content(wanted)?;
+        // Until its record holds it.
+        let _held = self.sources.images.store().hold()?;
+        let mut image = None;
         match &wanted.spec.source {
             VolumeSource::HostPath => host_path::check(wanted.spec)?,
-            VolumeSource::Image { reference, .. } => {
-                return Err(Fault::refused(format!("this node can't mount image {reference} as a volume")));
+            VolumeSource::Image { reference, pull_policy } => {
+                let found = self.sources.images.get(reference, *pull_policy)?;
+                image = Some(HeldImage { id: found.id, root: found.root });
             }
             VolumeSource::Unsupported { kind } => {
                 return Err(Fault::refused(format!("this node has no way to mount a volume of type {kind}")));
@@ -135,6 +164,7 @@ impl Volumes {
             generation: wanted.volume.generation,
             plugin: plugin.map(str::to_owned),
             ready,
+            image: image.clone(),
         };
         let (dirs, was_ready) = {
             let _held = self.directories();
@@ -159,7 +189,11 @@ impl Volumes {
         };
         let done = self.realise(wanted, &dirs, plugin, content.as_ref(), was_ready);
         match done {
-            Ok(()) => record::write(&dirs.records, name, &record(true)),
+            Ok(()) => {
+                record::write(&dirs.records, name, &record(true))?;
+                let renew_at = content.and_then(|content| content.renew_at);
+                Ok(SetUp { renew_at, image: image.map(|image| image.id) })
+            }
             // What was whole before stays as it is (I6).
             Err(fault) if was_ready => Err(fault),
             Err(fault) => match self.tear_down(wanted.pod.uid, wanted.volume) {
@@ -188,7 +222,7 @@ impl Volumes {
         wanted: &Wanted<'_>,
         dirs: &PodDirs,
         plugin: Option<&str>,
-        content: Option<&atomic::Payload>,
+        content: Option<&Gathered>,
         was_ready: bool,
     ) -> Result<(), Fault> {
         let Some(plugin) = plugin else { return Ok(()) };
@@ -211,9 +245,9 @@ impl Volumes {
         let dir = beneath::open_dir(&of_plugin, name).attempt(|| format!("open volume {name}"))?;
         let group = fs_group(wanted.allocated);
         match content {
-            Some(payload) => {
+            Some(content) => {
                 nested_mount_points(&dir, wanted)?;
-                atomic::write(&dir, payload, group, wanted.now)?;
+                atomic::write(&dir, &content.payload, group, wanted.now)?;
                 if let Some(group) = group {
                     // The root itself; the content was given away before it was swapped in.
                     rustix::fs::fchown(&dir, None, Some(rustix::fs::Gid::from_raw(group)))
@@ -234,7 +268,7 @@ impl Volumes {
         Ok(())
     }
 
-    fn content(&self, wanted: &Wanted<'_>) -> Result<Option<atomic::Payload>, Fault> {
+    fn content(&self, wanted: &Wanted<'_>) -> Result<Option<Gathered>, Fault> {
         let allocatable = self.allocatable.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let fields = PodFields {
             pod: wanted.pod,
@@ -243,11 +277,12 @@ impl Volumes {
             node_name: &self.node_name,
             pod_ip: None,
         };
-        payload::gather(wanted.spec, &self.objects, &fields)
+        payload::gather(wanted.spec, &self.sources, &fields, wanted.now)
     }
 
     /// Writes the newest content of a volume that is set up. A failure leaves the former content as it was (I6).
-    pub fn refresh(&self, wanted: &Wanted<'_>) -> Result<(), Fault> {
+    /// When it is to be renewed is returned.
+    pub fn refresh(&self, wanted: &Wanted<'_>) -> Result<Option<Time>, Fault> {
         let name: &str = &wanted.volume.name;
         let content = self.content(wanted)?;
         let dirs = self.pod(wanted.pod.uid)?;
@@ -257,7 +292,8 @@ impl Volumes {
         };
         match (&dirs, &record) {
             (Some(dirs), Some(record)) if record.ready && record.generation == wanted.volume.generation => {
-                self.realise(wanted, dirs, record.plugin.as_deref(), content.as_ref(), true)
+                self.realise(wanted, dirs, record.plugin.as_deref(), content.as_ref(), true)?;
+                Ok(content.and_then(|content| content.renew_at))
             }
             _ => Err(Fault::refused(format!("volume {} is not set up: nothing to refresh", wanted.volume))),
         }
@@ -281,6 +317,8 @@ impl Volumes {
             self.remove_place(&dirs.pod, plugin, name)?;
         }
         record::forget(&dirs.records, name)?;
+        // As a kubelet does: the pod's other volumes ask anew (kubelet-volumes §2.4).
+        self.sources.tokens.forget(pod);
         self.remove_empty(pod)
     }
 
@@ -421,14 +459,22 @@ impl Volumes {
     ) -> Result<OwnedFd, Fault> {
         let place = self.place(pod, volume, spec)?;
         let place = match sub_path {
-            Some(path) if !path.is_empty() => sub_place(&place, path)?,
+            Some(path) if !path.is_empty() => {
+                let may_make = !matches!(spec.source, VolumeSource::Image { .. });
+                sub_place(&place, path, may_make)?
+            }
             Some(_) | None => place,
         };
         let clone =
             mounts::clone_of(&place).attempt(|| format!("copy the mount of volume {}", volume.name))?;
         let rest = nodefold_k8s::blob_to_json(&mount.rest);
         let read_only = mount.read_only || is_read_only_by_kind(&spec.source);
-        if read_only {
+        if matches!(spec.source, VolumeSource::Image { .. }) {
+            // Nobody runs a program of it, opens a device or gains anything by it.
+            let quiet = libc::MOUNT_ATTR_NOEXEC | libc::MOUNT_ATTR_NODEV | libc::MOUNT_ATTR_NOSUID;
+            crate::sys::mount_setattr(&clone, libc::MOUNT_ATTR_RDONLY | quiet, 0, true)
+                .attempt(|| format!("make the mount of image volume {} read-only", volume.name))?;
+        } else if read_only {
             let recursive = matches!(rest["recursiveReadOnly"].as_str(), Some("Enabled" | "IfPossible"));
             crate::sys::mount_setattr(&clone, libc::MOUNT_ATTR_RDONLY, 0, recursive)
                 .attempt(|| format!("make the mount of volume {} read-only", volume.name))?;
@@ -444,12 +490,13 @@ impl Volumes {
         if !record.ready || record.generation != volume.generation {
             return Err(missing());
         }
-        match &record.plugin {
-            Some(plugin) => {
+        match (&record.plugin, &record.image) {
+            (_, Some(image)) => beneath::open_root(&image.root),
+            (Some(plugin), None) => {
                 let path = Path::new("volumes").join(plugin).join(&*volume.name);
                 beneath::open_dir(&dirs.pod, path).attempt(|| format!("open volume {}", volume.name))
             }
-            None => {
+            (None, None) => {
                 let path = host_path::path(spec);
                 mounts::place(&path).attempt(|| format!("open {}", path.display()))
             }
@@ -470,7 +517,7 @@ fn is_read_only_by_kind(source: &VolumeSource) -> bool {
 }
 
 /// What lies at a subPath of a volume, made as a directory if it is missing. Links are followed only within the volume.
-fn sub_place(volume: &OwnedFd, path: &str) -> Result<OwnedFd, Fault> {
+fn sub_place(volume: &OwnedFd, path: &str, may_make: bool) -> Result<OwnedFd, Fault> {
     let refused = |why: &str| Fault::refused(format!("subPath {path:?} {why}"));
     let is_inside =
         Path::new(path).components().all(|c| matches!(c, Component::Normal(_) | Component::CurDir));
@@ -481,7 +528,7 @@ fn sub_place(volume: &OwnedFd, path: &str) -> Result<OwnedFd, Fault> {
     let open = || rustix::fs::openat2(volume, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), resolve);
     match open() {
         Ok(place) => Ok(place),
-        Err(Errno::NOENT) => {
+        Err(Errno::NOENT) if may_make => {
             let mode = fstat(volume).attempt(|| "look at the volume")?.st_mode & 0o777;
             beneath::make_dirs(volume, path, Mode::from_raw_mode(mode))
                 .attempt(|| format!("make subPath {path}"))
