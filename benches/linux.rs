@@ -8,6 +8,7 @@ use nodefold_agent::cleanup;
 use nodefold_agent::clock;
 use nodefold_agent::credentials::LocalKey;
 use nodefold_agent::driver::{Driver, boot_id};
+use nodefold_agent::housekeeping::Habits;
 use nodefold_agent::images::Images;
 use nodefold_agent::layout::Layout;
 use nodefold_agent::objects::Objects;
@@ -51,6 +52,7 @@ impl Bench {
                 &layout,
                 BTreeMap::from([("bench.local/payload".into(), image.to_owned())]),
             )),
+            habits: Habits::default(),
             issuer: Arc::new(LocalKey::at(layout.data())),
             objects: objects.clone(),
             shim_program: env!("CARGO_BIN_EXE_nodefold").into(),

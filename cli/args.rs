@@ -1,6 +1,7 @@
 //! The command line.
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use nodefold_core::time::Nanos;
 use std::path::PathBuf;
 
 /// Run, replay and look at a Kubernetes node's lifecycle.
@@ -179,6 +180,18 @@ pub struct Agent {
     /// The node's name
     #[arg(long, value_name = "NAME", default_value = "node")]
     pub node_name: String,
+    /// How often logs are looked at and disk usage is measured: 10s, 1m
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = time)]
+    pub housekeeping: Nanos,
+    /// A container's log is rotated when it is larger
+    #[arg(long, value_name = "BYTES", default_value = "10Mi", value_parser = bytes)]
+    pub log_max_size: u64,
+    /// So many files of a container's log are kept, the rotated ones compressed
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    pub log_max_files: usize,
+    /// Die at a step of the backend, the Nth time: for tests of what comes after, in debug builds
+    #[arg(long, value_name = "STEP:N", hide = true)]
+    pub die_at: Option<String>,
     /// An image that is a directory of this host, an OCI layout or an archive
     #[arg(long = "image", value_name = "NAME=PATH", value_parser = image)]
     pub images: Vec<(String, PathBuf)>,
@@ -254,6 +267,12 @@ pub struct Logs {
     /// As they are on disk: with time, stream and mark
     #[arg(long)]
     pub raw: bool,
+    /// Go on until the container ends
+    #[arg(short, long)]
+    pub follow: bool,
+    /// Of the instance before
+    #[arg(short, long, conflicts_with = "follow")]
+    pub previous: bool,
 }
 
 /// `nodefold exec`
@@ -301,6 +320,22 @@ pub enum BackendKind {
 }
 
 /// Reads `NAME=PATH`.
+fn time(text: &str) -> Result<Nanos, String> {
+    let number_ends = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(number_ends);
+    let number: u64 = number.parse().map_err(|_| "write a number with a unit: 500ms, 10s, 1m".to_owned())?;
+    match unit {
+        "ms" => Ok(Nanos::millis(number)),
+        "s" => Ok(Nanos::secs(number)),
+        "m" => Ok(Nanos::secs(number.saturating_mul(60))),
+        other => Err(format!("{other:?} is no unit: write 500ms, 10s or 1m")),
+    }
+}
+
+fn bytes(text: &str) -> Result<u64, String> {
+    nodefold_k8s::quantity::parse(text).map(|quantity| quantity.units()).map_err(|error| error.to_string())
+}
+
 fn image(text: &str) -> Result<(String, PathBuf), String> {
     match text.split_once('=') {
         Some((name, path)) if !name.is_empty() && !path.is_empty() => Ok((name.to_owned(), path.into())),

@@ -5,6 +5,10 @@
 mod confinement;
 #[path = "linux/crash.rs"]
 mod crash;
+#[path = "linux/failpoints.rs"]
+mod failpoints;
+#[path = "linux/housekeeping.rs"]
+mod housekeeping;
 #[path = "linux/images.rs"]
 mod images;
 #[path = "linux/life.rs"]
@@ -15,3 +19,5 @@ mod node;
 mod oci;
 #[path = "linux/scenarios.rs"]
 mod scenarios;
+#[path = "linux/sharing.rs"]
+mod sharing;

@@ -3,6 +3,7 @@
 use crate::clock;
 use crate::credentials::{Certificates, Tokens};
 use crate::fault::Fault;
+use crate::housekeeping::Housekeeping;
 use crate::objects::Objects;
 use crate::probes::Probes;
 use crate::runtime::{self, NewContainer, Parts, Runtime};
@@ -28,6 +29,7 @@ pub struct Linux {
     sender: Sender<Fact>,
     open: BTreeMap<OpId, Open>,
     probes: Probes,
+    _housekeeping: Housekeeping,
 }
 
 /// What ends an operation, if not a fact that names it.
@@ -58,7 +60,9 @@ impl Linux {
         )?);
         volumes.recover()?;
         parts.images.store().sweep()?;
+        let habits = parts.habits;
         let runtime = Runtime::open(parts, volumes.clone(), sender.clone())?;
+        let housekeeping = Housekeeping::start(habits, &runtime, &volumes, sender.clone());
         Ok(Linux {
             runtime,
             volumes,
@@ -67,6 +71,7 @@ impl Linux {
             sender,
             open: BTreeMap::new(),
             probes: Probes::default(),
+            _housekeeping: housekeeping,
         })
     }
 

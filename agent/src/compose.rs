@@ -1,30 +1,38 @@
 //! From a container's manifest to what its first process becomes: command, environment, user, confinement. By Kubernetes'
 //! rules; what can't be had is told with its reasons.
 
+use crate::beneath;
 use crate::confine;
 use crate::fault::Fault;
 use crate::fields::PodFields;
 use crate::images::{Image, user_of};
 use crate::objects::Objects;
-use crate::pod::plan::ContainerPlan;
+use crate::pod::plan::{ContainerPlan, StorageLimits};
 use crate::seccomp::Instruction;
 use nodefold_core::ids::{Name, ObjectKind, ObjectRef};
-use nodefold_core::resources::ResourceName;
-use nodefold_core::spec::Container;
+use nodefold_core::resources::{ResourceName, Resources};
+use nodefold_core::spec::{Container, PodSpec};
+use rustix::fs::OFlags;
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::io::Read;
+use std::path::Path;
+
+/// A profile longer than this is none.
+const LONGEST_PROFILE: u64 = 1 << 20;
 
 /// What can't be composed.
 fn config_error(message: impl Into<String>) -> Fault {
     Fault::refused(message).because("CreateContainerConfigError")
 }
 
-/// Composes a container, its mounts aside.
+/// Composes a container, its mounts aside. `profiles`: where the operator's seccomp profiles are.
 pub fn compose(
     container: &Container,
     image: &Image,
     fields: &PodFields<'_>,
     objects: &Objects,
+    profiles: &Path,
 ) -> Result<ContainerPlan, Fault> {
     let manifest = nodefold_k8s::blob_to_json(&container.rest);
     let pod = nodefold_k8s::blob_to_json(&fields.spec.rest);
@@ -116,11 +124,24 @@ pub fn compose(
         masked: paths(&confine::MASKED),
         read_only: paths(&confine::READ_ONLY),
         oom_score_adj: confine::oom_score_adj(fields.spec.qos, memory_request, node_memory),
-        seccomp: seccomp(either("seccompProfile"), capabilities, privileged)?,
+        seccomp: seccomp(either("seccompProfile"), capabilities, privileged, profiles)?,
         umask: 0o022,
+        cgroups: Vec::new(),
         image: image.id.clone(),
+        last_words_from_log: manifest["terminationMessagePolicy"].as_str() == Some("FallbackToLogsOnError"),
+        storage: storage_limits(container, fields.spec),
         stop_signal: stop_signal(&manifest, image)?,
     })
+}
+
+/// What a container, and its pod, may take up of the disk. A pod's limit is its own, or the sum where every main container has
+/// one, as the core has it.
+fn storage_limits(container: &Container, pod: &PodSpec) -> StorageLimits {
+    let limit = |resources: &Resources| resources.limits.given(&ResourceName::EphemeralStorage);
+    let sum =
+        || pod.containers.iter().try_fold(0_u64, |sum, c| Some(sum.saturating_add(limit(&c.resources)?)));
+    let of_pod = pod.resources.as_ref().and_then(limit).or_else(sum);
+    StorageLimits { own: limit(&container.resources), of_pod: of_pod.filter(|limit| *limit > 0) }
 }
 
 /// The signal that asks a container to end: its own, its image's, or TERM.
@@ -134,11 +155,27 @@ fn stop_signal(manifest: &Value, image: &Image) -> Result<Option<i32>, Fault> {
 }
 
 /// The programs of a seccomp profile. Without one, and for a privileged container, there is no filter: as Kubernetes has it.
-fn seccomp(profile: &Value, capabilities: u64, privileged: bool) -> Result<Vec<Vec<Instruction>>, Fault> {
+fn seccomp(
+    profile: &Value,
+    capabilities: u64,
+    privileged: bool,
+    profiles: &Path,
+) -> Result<Vec<Vec<Instruction>>, Fault> {
     match profile["type"].as_str() {
         _ if privileged => Ok(Vec::new()),
         None | Some("Unconfined") => Ok(Vec::new()),
         Some("RuntimeDefault") => crate::seccomp::runtime_default(capabilities).map_err(config_error),
+        Some("Localhost") => {
+            let name = profile["localhostProfile"].as_str().unwrap_or("");
+            let told = |why: &str| config_error(format!("cannot load seccomp profile {name:?}: {why}"));
+            let root = beneath::open_root(profiles).map_err(|fault| told(&fault.message))?;
+            let file = beneath::open(&root, name, OFlags::RDONLY | OFlags::NONBLOCK);
+            let file = file.map_err(|errno| told(&std::io::Error::from(errno).to_string()))?;
+            let mut text = Vec::new();
+            let read = std::fs::File::from(file).take(LONGEST_PROFILE).read_to_end(&mut text);
+            read.map_err(|error| told(&error.to_string()))?;
+            crate::seccomp::localhost(&text).map_err(|why| told(&why))
+        }
         Some(kind) => Err(config_error(format!("this node can't install a seccomp profile of type {kind}"))),
     }
 }

@@ -4,7 +4,9 @@
 use crate::beneath;
 use crate::fault::{Attempt, Fault};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::fs::{AtFlags, Dir, FileType, Stat, fstat, statat};
+use rustix::fs::{
+    AtFlags, Dir, FallocateFlags, FileType, Mode, OFlags, Stat, fallocate, fstat, openat, statat,
+};
 use rustix::io::Errno;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -29,6 +31,22 @@ pub fn of_tree(dir: &OwnedFd) -> Result<u64, Fault> {
         }
     }
     Ok(count.bytes)
+}
+
+/// Makes a directory take up so much: a file of that length, in place of the one before. For stories, which say how much of
+/// something there is.
+pub fn fill(dir: &OwnedFd, bytes: u64) -> Result<(), Fault> {
+    const FILE: &str = ".nodefold-usage";
+    beneath::remove_tree(dir, FILE)?;
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file =
+        openat(dir, FILE, flags, Mode::from_raw_mode(0o600)).attempt(|| "make a file to take up room")?;
+    match bytes {
+        0 => Ok(()),
+        bytes => {
+            fallocate(&file, FallocateFlags::empty(), 0, bytes).attempt(|| format!("take up {bytes} bytes"))
+        }
+    }
 }
 
 struct Count {

@@ -14,12 +14,14 @@ pub use record::write_whole;
 
 use crate::beneath;
 use crate::credentials::{Certificates, Tokens};
+use crate::failpoint;
 use crate::fault::{Attempt, Fault};
 use crate::fields::PodFields;
 use crate::images::Images;
 use crate::layout::{self, Layout};
-use crate::mounts;
+use crate::mounts::{self, Propagation};
 use crate::objects::Objects;
+use crate::usage;
 use nodefold_core::event::SeenMount;
 use nodefold_core::ids::{Name, PodUid, VolumeId};
 use nodefold_core::resources::ResourceList;
@@ -54,6 +56,9 @@ pub struct Volumes {
     /// Held while directories that volumes share are made or removed, so that neither happens under the other.
     shared_directories: Mutex<()>,
 }
+
+/// The plugin whose volumes containers write to.
+const EMPTY_DIR: &str = "kubernetes.io~empty-dir";
 
 /// What a set-up or refresh is about.
 pub struct Wanted<'a> {
@@ -159,11 +164,13 @@ impl Volumes {
             | VolumeSource::DownwardApi
             | VolumeSource::Projected(_) => {}
         }
+        failpoint::hit("set-up.begun");
         let plugin = layout::plugin(&wanted.spec.source);
         let record = |ready| VolumeRecord {
             generation: wanted.volume.generation,
             plugin: plugin.map(str::to_owned),
             ready,
+            size_limit: size_limit(&wanted.spec.source),
             image: image.clone(),
         };
         let (dirs, was_ready) = {
@@ -181,8 +188,10 @@ impl Volumes {
             };
             if !was_ready {
                 record::write(&dirs.records, name, &record(false))?;
+                failpoint::hit("set-up.recorded");
                 if let Some(plugin) = plugin {
                     self.make_place(&dirs, plugin, name)?;
+                    failpoint::hit("set-up.placed");
                 }
             }
             (dirs, was_ready)
@@ -190,7 +199,9 @@ impl Volumes {
         let done = self.realise(wanted, &dirs, plugin, content.as_ref(), was_ready);
         match done {
             Ok(()) => {
+                failpoint::hit("set-up.written");
                 record::write(&dirs.records, name, &record(true))?;
+                failpoint::hit("set-up.done");
                 let renew_at = content.and_then(|content| content.renew_at);
                 Ok(SetUp { renew_at, image: image.map(|image| image.id) })
             }
@@ -229,19 +240,11 @@ impl Volumes {
         let name: &str = &wanted.volume.name;
         let of_plugin = beneath::open_dir(&dirs.pod, Path::new("volumes").join(plugin))
             .attempt(|| format!("open volumes/{plugin}"))?;
-        let limit = match &wanted.spec.source {
-            VolumeSource::EmptyDir { size_limit, .. } => *size_limit,
-            VolumeSource::ConfigMap(_)
-            | VolumeSource::Secret(_)
-            | VolumeSource::DownwardApi
-            | VolumeSource::Projected(_)
-            | VolumeSource::Image { .. }
-            | VolumeSource::HostPath
-            | VolumeSource::Unsupported { .. } => None,
-        };
+        let limit = size_limit(&wanted.spec.source);
         let allocatable = self.allocatable.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let size = empty_dir::memory_size(wanted.allocated, &allocatable, limit);
         empty_dir::set_up(&of_plugin, name, wanted, size)?;
+        failpoint::hit("set-up.mounted");
         let dir = beneath::open_dir(&of_plugin, name).attempt(|| format!("open volume {name}"))?;
         let group = fs_group(wanted.allocated);
         match content {
@@ -309,17 +312,23 @@ impl Volumes {
         if record.generation != volume.generation {
             return Ok(());
         }
+        failpoint::hit("tear-down.begun");
         if record.ready {
             record.ready = false;
             record::write(&dirs.records, name, &record)?;
         }
+        failpoint::hit("tear-down.noted");
         if let Some(plugin) = &record.plugin {
             self.remove_place(&dirs.pod, plugin, name)?;
         }
+        failpoint::hit("tear-down.removed");
         record::forget(&dirs.records, name)?;
+        failpoint::hit("tear-down.forgotten");
         // As a kubelet does: the pod's other volumes ask anew (kubelet-volumes §2.4).
         self.sources.tokens.forget(pod);
-        self.remove_empty(pod)
+        self.remove_empty(pod)?;
+        failpoint::hit("tear-down.done");
+        Ok(())
     }
 
     /// What lies where a volume of this name would, without a record: a kubelet's, or one whose record was lost.
@@ -351,7 +360,9 @@ impl Volumes {
                 beneath::empty_dir(dir.as_fd())?;
             }
             drop(dir);
+            failpoint::hit("tear-down.emptied");
             mounts::unmount_all(&of_plugin, name)?;
+            failpoint::hit("tear-down.unmounted");
         }
         beneath::remove_tree(&of_plugin, name)
     }
@@ -436,6 +447,42 @@ impl Volumes {
         Ok(seen)
     }
 
+    /// The volumes whose containers write to a disk, with what each may take up.
+    pub fn on_disk(&self) -> Result<Vec<(PodUid, VolumeId, Option<u64>)>, Fault> {
+        let mut found = Vec::new();
+        for (pod, dirs) in self.all_pods()? {
+            for name in record::volumes(&dirs.records)? {
+                let Some(record) = record::read(&dirs.records, &name)? else { continue };
+                if record.ready && record.plugin.as_deref() == Some(EMPTY_DIR) {
+                    let volume = VolumeId { name: name.as_str().into(), generation: record.generation };
+                    found.push((pod, volume, record.size_limit));
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// What an emptyDir takes up of the disk; `None`: it is not there, or in memory.
+    pub fn usage_of(&self, pod: PodUid, volume: &VolumeId) -> Result<Option<u64>, Fault> {
+        match self.empty_dir(pod, volume)? {
+            Some(dir) if !mounts::is_tmpfs(&dir) && !mounts::is_hugetlbfs(&dir) => {
+                usage::of_tree(&dir).map(Some)
+            }
+            Some(_) | None => Ok(None),
+        }
+    }
+
+    /// An emptyDir that is set up, open.
+    pub fn empty_dir(&self, pod: PodUid, volume: &VolumeId) -> Result<Option<OwnedFd>, Fault> {
+        let Some(dirs) = self.pod(pod)? else { return Ok(None) };
+        let path = Path::new("volumes").join(EMPTY_DIR).join(&*volume.name);
+        match beneath::open_dir(&dirs.pod, path) {
+            Ok(dir) => Ok(Some(dir)),
+            Err(Errno::NOENT) => Ok(None),
+            Err(errno) => Err(errno).attempt(|| format!("open volume {}", volume.name)),
+        }
+    }
+
     /// The names of a pod's volumes that are on the host in any form, whole or not.
     pub fn names(&self, pod: PodUid) -> Result<Vec<Name>, Fault> {
         let mut names: Vec<Name> =
@@ -448,14 +495,15 @@ impl Volumes {
         Ok(names)
     }
 
-    /// A mount of a volume for one container: a private copy, read-only where asked, not attached anywhere yet.
+    /// A mount of a volume for one container: a copy of all of it or of what lies at a subPath, read-only where asked, not
+    /// attached anywhere yet.
     pub fn mount_for(
         &self,
         pod: PodUid,
         volume: &VolumeId,
         spec: &Volume,
         mount: &VolumeMount,
-        sub_path: Option<&str>,
+        (sub_path, propagation): (Option<&str>, Propagation),
     ) -> Result<OwnedFd, Fault> {
         let place = self.place(pod, volume, spec)?;
         let place = match sub_path {
@@ -465,8 +513,8 @@ impl Volumes {
             }
             Some(_) | None => place,
         };
-        let clone =
-            mounts::clone_of(&place).attempt(|| format!("copy the mount of volume {}", volume.name))?;
+        let clone = mounts::clone_with(&place, propagation)
+            .map_err(|fault| fault.of(&format!("volume {}", volume.name)))?;
         let rest = nodefold_k8s::blob_to_json(&mount.rest);
         let read_only = mount.read_only || is_read_only_by_kind(&spec.source);
         if matches!(spec.source, VolumeSource::Image { .. }) {
@@ -501,6 +549,20 @@ impl Volumes {
                 mounts::place(&path).attempt(|| format!("open {}", path.display()))
             }
         }
+    }
+}
+
+/// `sizeLimit`, of the one kind that has it.
+fn size_limit(source: &VolumeSource) -> Option<u64> {
+    match source {
+        VolumeSource::EmptyDir { size_limit, .. } => *size_limit,
+        VolumeSource::ConfigMap(_)
+        | VolumeSource::Secret(_)
+        | VolumeSource::DownwardApi
+        | VolumeSource::Projected(_)
+        | VolumeSource::Image { .. }
+        | VolumeSource::HostPath
+        | VolumeSource::Unsupported { .. } => None,
     }
 }
 

@@ -19,6 +19,9 @@ pub struct VolumeRecord {
     pub plugin: Option<String>,
     /// It is set up whole.
     pub ready: bool,
+    /// How much it may take up of the disk.
+    #[serde(default)]
+    pub size_limit: Option<u64>,
     /// The image that it shows, and holds.
     #[serde(default)]
     pub image: Option<HeldImage>,

@@ -5,6 +5,7 @@ use nodefold_agent::credentials::{Certificates, LocalKey, Tokens};
 use nodefold_agent::fault::Fault;
 use nodefold_agent::images::Images;
 use nodefold_agent::layout::Layout;
+use nodefold_agent::mounts::Propagation;
 use nodefold_agent::objects::Objects;
 use nodefold_agent::volumes::{SetUp, Sources, Volumes, Wanted};
 use nodefold_core::ids::{PodUid, Source, VolumeId};
@@ -129,7 +130,13 @@ impl Host {
             rest: nodefold_core::spec::Blob::default(),
         };
         let id = VolumeId { name: name.into(), generation: 0 };
-        self.volumes.mount_for(pod.uid, &id, pod.spec.volume(name).unwrap(), &mount, sub_path)
+        self.volumes.mount_for(
+            pod.uid,
+            &id,
+            pod.spec.volume(name).unwrap(),
+            &mount,
+            (sub_path, Propagation::None),
+        )
     }
 
     pub fn pod_dir(&self, pod: &Pod) -> PathBuf {
