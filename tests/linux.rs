@@ -17,6 +17,8 @@ mod life;
 mod node;
 #[path = "../agent/tests/oci/mod.rs"]
 mod oci;
+#[path = "linux/parity.rs"]
+mod parity;
 #[path = "linux/scenarios.rs"]
 mod scenarios;
 #[path = "linux/sharing.rs"]

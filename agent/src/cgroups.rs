@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 /// The controllers of version 1 that a container is put into.
 const V1: [&str; 8] = ["cpu", "cpuacct", "cpuset", "memory", "pids", "devices", "freezer", "blkio"];
-/// How often, and after how long, a group that is busy with dead processes is looked at again: ten seconds in all.
+/// How often, and after how long, a group that is busy with dying processes is looked at again: ten seconds in all.
 const MOST_LOOKS: u32 = 500;
 const LOOK_AGAIN: Nanos = Nanos::millis(20);
 /// The kernel's period for CPU quotas, as the kubelet uses it.
@@ -396,18 +396,6 @@ fn set(at: &Path, file: &str, value: &str) -> Result<(), Fault> {
     fs::write(&path, value).attempt(|| format!("write {value:?} to {}", path.display()))
 }
 
-/// Nothing lives in a group: what keeps it busy is on its way out.
-fn is_ending(path: &Path) -> bool {
-    let text = fs::read_to_string(path.join("cgroup.procs")).unwrap_or_default();
-    let lives = |pid: &str| {
-        let stat = fs::read_to_string(Path::new("/proc").join(pid).join("stat")).unwrap_or_default();
-        stat.rsplit(')')
-            .next()
-            .is_some_and(|rest| !rest.trim_start().starts_with(['Z', 'X']) && !rest.is_empty())
-    };
-    !text.lines().any(lives)
-}
-
 fn remove_groups(path: &Path) -> Result<(), Fault> {
     let below = match fs::read_dir(path) {
         Ok(entries) => entries,
@@ -419,14 +407,15 @@ fn remove_groups(path: &Path) -> Result<(), Fault> {
             remove_groups(&entry.path())?;
         }
     }
-    // A group of version 1 stays busy until its last process is reaped, and process 1 reaps orphans lazily (linux-executor §1.4).
-    // To fail here would put the next attempt off for ever longer, for what is over in a moment.
+    // It was killed, or has ended: but a process is in its group until it is dead, a moment after it has closed what it had open,
+    // and in one of version 1 until it is reaped, which process 1 does lazily (linux-executor §1.4). To fail here would put the
+    // next attempt off for ever longer, for what is over in a moment.
     let mut left = MOST_LOOKS;
     loop {
         match fs::remove_dir(path) {
             Ok(()) => return Ok(()),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-            Err(error) if error.kind() == std::io::ErrorKind::ResourceBusy && left > 0 && is_ending(path) => {
+            Err(error) if error.kind() == std::io::ErrorKind::ResourceBusy && left > 0 => {
                 left -= 1;
                 crate::clock::pause(LOOK_AGAIN);
             }

@@ -109,6 +109,10 @@ fn mounts_propagate_where_asked_and_what_can_not_is_refused() {
     });
     drop(late);
     assert!(Command::new("umount").arg(shared.0.join("own")).status().unwrap().success());
+    node.remove("web.yaml");
+    node.until("the pod is gone", |node| node.pods().is_empty());
+    // Before the node's directory goes, which they are in.
+    drop((shared, private));
     node.end();
 }
 

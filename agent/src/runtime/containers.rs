@@ -4,6 +4,7 @@ use super::rotate::{log_name, rotated};
 use super::{Known, Phase, Runtime, container_group, exit, last_words, remove_dir};
 use crate::beneath;
 use crate::compose;
+use crate::confine;
 use crate::failpoint;
 use crate::fault::{Attempt, Fault};
 use crate::fields::PodFields;
@@ -119,6 +120,14 @@ impl Runtime {
         };
         let mut plan = compose::compose(new.spec, &image, &fields, &self.objects, &self.layout.seccomp())?;
         plan.cgroups = self.cgroups.shown();
+        let may_open_any = !plan.privileged && !self.cgroups.has_device_rules();
+        if may_open_any {
+            let manifest = nodefold_k8s::blob_to_json(&new.spec.rest);
+            let added = manifest["securityContext"]["capabilities"]["add"].as_array().into_iter().flatten();
+            let added: Vec<&str> = added.filter_map(|name| name.as_str()).collect();
+            plan.capabilities = confine::without_device_rules(plan.capabilities, &added)
+                .map_err(|why| Fault::refused(why).because("CreateContainerConfigError"))?;
+        }
         let mut mounts = self.etc_mounts(new)?;
         if plan.privileged {
             let dev = mounts::place(Path::new("/dev"))
@@ -149,7 +158,7 @@ impl Runtime {
         self.cgroups.limit(group, &new.spec.resources)?;
         self.cgroups.devices(group, plan.privileged)?;
         let entrance = self.cgroups.entrance(group)?;
-        let root = overlay(&image.root, &dir.join("upper"), &dir.join("work"))?;
+        let root = overlay(&image.root, &dir.join("upper"), &dir.join("work"), may_open_any)?;
         failpoint::hit("create.rooted");
         let log = self.open_log(new.pod, id)?;
         let ask = Ask::Create {
@@ -470,8 +479,9 @@ fn last_words_mount(new: &NewContainer<'_>, dir: &Path) -> Result<Option<(Planne
     Ok(Some((PlannedMount { target: target.to_owned(), directory: false }, copy)))
 }
 
-/// A writable root over an image that stays as it is.
-fn overlay(lower: &Path, upper: &Path, work: &Path) -> Result<OwnedFd, Fault> {
+/// A writable root over an image that stays as it is. Where nothing else keeps a container from devices, those that an image
+/// brings are dead.
+fn overlay(lower: &Path, upper: &Path, work: &Path, no_devices: bool) -> Result<OwnedFd, Fault> {
     let (lower, upper, work) =
         (lower.display().to_string(), upper.display().to_string(), work.display().to_string());
     let with = |key| {
@@ -481,7 +491,8 @@ fn overlay(lower: &Path, upper: &Path, work: &Path) -> Result<OwnedFd, Fault> {
             ("workdir", Some(&*work)),
             ("volatile", None),
         ];
-        mounts::detached("overlay", &options, MountAttrFlags::MOUNT_ATTR_RELATIME)
+        let quiet = if no_devices { MountAttrFlags::MOUNT_ATTR_NODEV } else { MountAttrFlags::empty() };
+        mounts::detached("overlay", &options, MountAttrFlags::MOUNT_ATTR_RELATIME | quiet)
     };
     // Before 6.8 there is only `lowerdir`, in which a colon separates.
     with("lowerdir+").or_else(|_| with("lowerdir"))
