@@ -6,7 +6,9 @@
 use nodefold_agent::backend::Linux;
 use nodefold_agent::cleanup;
 use nodefold_agent::clock;
+use nodefold_agent::credentials::LocalKey;
 use nodefold_agent::driver::{Driver, boot_id};
+use nodefold_agent::housekeeping::Habits;
 use nodefold_agent::images::Images;
 use nodefold_agent::layout::Layout;
 use nodefold_agent::objects::Objects;
@@ -46,10 +48,12 @@ impl Bench {
             layout: layout.clone(),
             node_name: config.node_name.clone(),
             allocatable: config.node.allocatable.clone(),
-            images: Images::new(
-                layout.clone(),
+            images: Arc::new(Images::new(
+                &layout,
                 BTreeMap::from([("bench.local/payload".into(), image.to_owned())]),
-            ),
+            )),
+            habits: Habits::default(),
+            issuer: Arc::new(LocalKey::at(layout.data())),
             objects: objects.clone(),
             shim_program: env!("CARGO_BIN_EXE_nodefold").into(),
         };

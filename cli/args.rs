@@ -1,6 +1,7 @@
 //! The command line.
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use nodefold_core::time::Nanos;
 use std::path::PathBuf;
 
 /// Run, replay and look at a Kubernetes node's lifecycle.
@@ -27,6 +28,8 @@ pub enum Command {
     Agent(Agent),
     /// The pods of a node, as they are published
     Ps(Ps),
+    /// A node's own images: OCI layouts and archives, since it pulls from no registry
+    Image(Image),
     /// What a container wrote
     Logs(Logs),
     /// Run a program in a running container
@@ -109,7 +112,8 @@ pub struct Run {
     /// Where: in a simulated world, or with real mounts and processes on this host (needs root)
     #[arg(long, value_enum, default_value_t = BackendKind::Simulated, value_name = "BACKEND")]
     pub backend: BackendKind,
-    /// An image that is a directory of this host: its root file system, or one with `rootfs` in it. Any tag, if NAME has none
+    /// An image that is a directory of this host (its root file system, or one with `rootfs` in it), an OCI layout, or an
+    /// archive (oci-archive, docker save). Any tag, if NAME has none
     #[arg(long = "image", value_name = "NAME=PATH", value_parser = image)]
     pub images: Vec<(String, PathBuf)>,
     /// Keep the node's journal in this directory (with several scenarios, in one below it for each, by name)
@@ -176,7 +180,19 @@ pub struct Agent {
     /// The node's name
     #[arg(long, value_name = "NAME", default_value = "node")]
     pub node_name: String,
-    /// An image that is a directory of this host
+    /// How often logs are looked at and disk usage is measured: 10s, 1m
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = time)]
+    pub housekeeping: Nanos,
+    /// A container's log is rotated when it is larger
+    #[arg(long, value_name = "BYTES", default_value = "10Mi", value_parser = bytes)]
+    pub log_max_size: u64,
+    /// So many files of a container's log are kept, the rotated ones compressed
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    pub log_max_files: usize,
+    /// Die at a step of the backend, the Nth time: for tests of what comes after, in debug builds
+    #[arg(long, value_name = "STEP:N", hide = true)]
+    pub die_at: Option<String>,
+    /// An image that is a directory of this host, an OCI layout or an archive
     #[arg(long = "image", value_name = "NAME=PATH", value_parser = image)]
     pub images: Vec<(String, PathBuf)>,
     /// Tell every fact and command
@@ -189,6 +205,41 @@ pub struct Agent {
 pub enum AgentBackend {
     /// This host
     Linux,
+}
+
+/// `nodefold image`
+#[derive(Debug, Args)]
+pub struct Image {
+    /// What
+    #[command(subcommand)]
+    pub what: ImageCommand,
+    /// The node's directory
+    #[arg(long, value_name = "DIR", default_value = DATA, global = true)]
+    pub data: PathBuf,
+}
+
+/// What to do with images.
+#[derive(Debug, Subcommand)]
+pub enum ImageCommand {
+    /// Take in what an OCI layout or an archive (oci-archive, docker save; plain, gzip or zstd) has, every digest checked
+    Import {
+        /// The layout's directory, or the archive
+        path: PathBuf,
+        /// Its name, if it has one image
+        #[arg(long, value_name = "NAME[:TAG]")]
+        name: Option<String>,
+    },
+    /// The images, their digests, and who holds them
+    Ls {
+        /// JSON, one object a line
+        #[arg(long)]
+        json: bool,
+    },
+    /// Take a name away, and the image with its last one; or the image of a digest. What is in use stays
+    Rm {
+        /// A name, or sha256:...
+        image: String,
+    },
 }
 
 /// `nodefold ps`
@@ -216,6 +267,12 @@ pub struct Logs {
     /// As they are on disk: with time, stream and mark
     #[arg(long)]
     pub raw: bool,
+    /// Go on until the container ends
+    #[arg(short, long)]
+    pub follow: bool,
+    /// Of the instance before
+    #[arg(short, long, conflicts_with = "follow")]
+    pub previous: bool,
 }
 
 /// `nodefold exec`
@@ -263,6 +320,22 @@ pub enum BackendKind {
 }
 
 /// Reads `NAME=PATH`.
+fn time(text: &str) -> Result<Nanos, String> {
+    let number_ends = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(number_ends);
+    let number: u64 = number.parse().map_err(|_| "write a number with a unit: 500ms, 10s, 1m".to_owned())?;
+    match unit {
+        "ms" => Ok(Nanos::millis(number)),
+        "s" => Ok(Nanos::secs(number)),
+        "m" => Ok(Nanos::secs(number.saturating_mul(60))),
+        other => Err(format!("{other:?} is no unit: write 500ms, 10s or 1m")),
+    }
+}
+
+fn bytes(text: &str) -> Result<u64, String> {
+    nodefold_k8s::quantity::parse(text).map(|quantity| quantity.units()).map_err(|error| error.to_string())
+}
+
 fn image(text: &str) -> Result<(String, PathBuf), String> {
     match text.split_once('=') {
         Some((name, path)) if !name.is_empty() && !path.is_empty() => Ok((name.to_owned(), path.into())),

@@ -63,6 +63,7 @@ fn main() -> ExitCode {
         args::Command::Agent(args) => linux::agent::agent(args, &mut out),
         args::Command::Ps(args) => linux::look::ps(args, &mut out),
         args::Command::Logs(args) => linux::look::logs(args, &mut out),
+        args::Command::Image(args) => linux::image::image(args, &mut out),
         args::Command::Exec(args) => linux::look::exec(args, &mut out),
         args::Command::Cleanup(args) => linux::look::cleanup(args, &mut out),
         args::Command::Doctor(args) => linux::look::doctor(args, &mut out),

@@ -5,9 +5,21 @@
 mod confinement;
 #[path = "linux/crash.rs"]
 mod crash;
+#[path = "linux/failpoints.rs"]
+mod failpoints;
+#[path = "linux/housekeeping.rs"]
+mod housekeeping;
+#[path = "linux/images.rs"]
+mod images;
 #[path = "linux/life.rs"]
 mod life;
 #[path = "linux/node.rs"]
 mod node;
+#[path = "../agent/tests/oci/mod.rs"]
+mod oci;
+#[path = "linux/parity.rs"]
+mod parity;
 #[path = "linux/scenarios.rs"]
 mod scenarios;
+#[path = "linux/sharing.rs"]
+mod sharing;

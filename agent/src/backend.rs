@@ -1,11 +1,13 @@
 //! The Linux backend: commands to workers, facts from whoever finishes or notices something, through one channel.
 
 use crate::clock;
+use crate::credentials::{Certificates, Tokens};
 use crate::fault::Fault;
+use crate::housekeeping::Housekeeping;
 use crate::objects::Objects;
 use crate::probes::Probes;
 use crate::runtime::{self, NewContainer, Parts, Runtime};
-use crate::volumes::{Volumes, Wanted};
+use crate::volumes::{SetUp, Sources, Volumes, Wanted};
 use crate::workers::Workers;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, unbounded};
 use nodefold_core::backend::Backend;
@@ -27,6 +29,7 @@ pub struct Linux {
     sender: Sender<Fact>,
     open: BTreeMap<OpId, Open>,
     probes: Probes,
+    _housekeeping: Housekeeping,
 }
 
 /// What ends an operation, if not a fact that names it.
@@ -43,14 +46,23 @@ impl Linux {
     /// A backend over whatever an earlier agent left: partial volumes are taken down, shims are connected to.
     pub fn open(parts: Parts, objects: Objects) -> Result<Linux, Fault> {
         let (sender, facts) = unbounded();
+        let sources = Sources {
+            objects,
+            images: parts.images.clone(),
+            tokens: Tokens::of(parts.issuer.clone()),
+            certificates: Certificates::at(parts.layout.data()),
+        };
         let volumes = Arc::new(Volumes::new(
             parts.layout.clone(),
-            objects,
+            sources,
             parts.node_name.clone(),
             parts.allocatable.clone(),
         )?);
         volumes.recover()?;
+        parts.images.store().sweep()?;
+        let habits = parts.habits;
         let runtime = Runtime::open(parts, volumes.clone(), sender.clone())?;
+        let housekeeping = Housekeeping::start(habits, &runtime, &volumes, sender.clone());
         Ok(Linux {
             runtime,
             volumes,
@@ -59,6 +71,7 @@ impl Linux {
             sender,
             open: BTreeMap::new(),
             probes: Probes::default(),
+            _housekeeping: housekeeping,
         })
     }
 
@@ -159,14 +172,21 @@ impl Backend for Linux {
         match command.action.clone() {
             Action::MountVolume { volume, spec, pod: of, allocated } => self.work(command, move |linker| {
                 let now = clock::now();
-                linker.volumes.set_up(&Wanted {
+                let set = linker.volumes.set_up(&Wanted {
                     volume: &volume,
                     spec: &spec,
                     pod: &of,
                     allocated: &allocated,
                     now,
                 })?;
-                Ok(Some(Fact::VolumeMounted { op, pod, volume, renew_at: None, image_digest: None }))
+                let SetUp { renew_at, image } = set;
+                Ok(Some(Fact::VolumeMounted {
+                    op,
+                    pod,
+                    volume,
+                    renew_at,
+                    image_digest: image.map(Into::into),
+                }))
             }),
             Action::UnmountVolume { volume, .. } => self.work(command, move |linker| {
                 linker.volumes.tear_down(pod, &volume)?;
@@ -174,14 +194,14 @@ impl Backend for Linux {
             }),
             Action::RefreshVolume { volume, spec, pod: of, allocated } => self.work(command, move |linker| {
                 let now = clock::now();
-                linker.volumes.refresh(&Wanted {
+                let renew_at = linker.volumes.refresh(&Wanted {
                     volume: &volume,
                     spec: &spec,
                     pod: &of,
                     allocated: &allocated,
                     now,
                 })?;
-                Ok(Some(Fact::VolumeRefreshed { op, pod, volume, renew_at: None }))
+                Ok(Some(Fact::VolumeRefreshed { op, pod, volume, renew_at }))
             }),
             Action::PullImage { container, image, policy } => self.work(command, move |linker| {
                 let image = linker.runtime.pull(&image, policy)?;

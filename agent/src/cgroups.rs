@@ -3,7 +3,9 @@
 //! outside of them is touched.
 
 use crate::fault::{Attempt, Fault};
+use crate::pod::plan::CgroupMount;
 use nodefold_core::resources::{ResourceName, Resources};
+use nodefold_core::time::Nanos;
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
@@ -13,6 +15,9 @@ use std::path::{Path, PathBuf};
 
 /// The controllers of version 1 that a container is put into.
 const V1: [&str; 8] = ["cpu", "cpuacct", "cpuset", "memory", "pids", "devices", "freezer", "blkio"];
+/// How often, and after how long, a group that is busy with dying processes is looked at again: ten seconds in all.
+const MOST_LOOKS: u32 = 500;
+const LOOK_AGAIN: Nanos = Nanos::millis(20);
 /// The kernel's period for CPU quotas, as the kubelet uses it.
 const PERIOD_MICROS: u64 = 100_000;
 
@@ -27,6 +32,8 @@ pub struct Cgroups {
     v2_limits: bool,
     /// Where each controller of version 1 is mounted. Several may share one hierarchy.
     v1: BTreeMap<&'static str, PathBuf>,
+    /// Where hierarchies of version 1 without controllers are mounted, by name.
+    named: BTreeMap<String, PathBuf>,
 }
 
 /// What a new process needs to begin in a group.
@@ -43,7 +50,7 @@ impl Cgroups {
     /// The hierarchies that this host has mounted. `name` is the node's group in each.
     pub fn detect(name: String) -> Result<Cgroups, Fault> {
         let mounts = fs::read_to_string("/proc/self/mounts").attempt(|| "read /proc/self/mounts")?;
-        let (mut v2, mut v1) = (None, BTreeMap::new());
+        let (mut v2, mut v1, mut named) = (None, BTreeMap::new(), BTreeMap::new());
         for line in mounts.lines() {
             let fields: Vec<&str> = line.split(' ').collect();
             let [_, place, kind, options, ..] = fields.as_slice() else { continue };
@@ -51,6 +58,9 @@ impl Cgroups {
                 "cgroup2" => v2 = v2.or(Some(PathBuf::from(place))),
                 "cgroup" => {
                     for option in options.split(',') {
+                        if let Some(name) = option.strip_prefix("name=") {
+                            named.entry(name.to_owned()).or_insert_with(|| PathBuf::from(place));
+                        }
                         if let Some(known) = V1.iter().find(|known| **known == option) {
                             v1.entry(*known).or_insert_with(|| PathBuf::from(place));
                         }
@@ -65,7 +75,32 @@ impl Cgroups {
             .unwrap_or_default();
         let has = |wanted: &str| controllers.split_whitespace().any(|known| known == wanted);
         let v2_limits = has("memory") && has("cpu");
-        Ok(Cgroups { name, v2, v2_limits, v1 })
+        Ok(Cgroups { name, v2, v2_limits, v1, named })
+    }
+
+    /// The hierarchies as a container is shown them, by where the host has them. Where there are some of version 1, the one of
+    /// version 2 is the host's own affair, as runtimes have it.
+    pub fn shown(&self) -> Vec<CgroupMount> {
+        if self.v1.is_empty() {
+            let kind = "cgroup2".to_owned();
+            let v2 = CgroupMount { place: String::new(), kind, controllers: Vec::new(), name: None };
+            return self.v2.iter().map(|_| v2.clone()).collect();
+        }
+        let mut places: BTreeMap<&PathBuf, Vec<String>> = BTreeMap::new();
+        for (controller, place) in &self.v1 {
+            places.entry(place).or_default().push((*controller).to_owned());
+        }
+        let named = self.named.iter().map(|(name, place)| (place, Vec::new(), Some(name.clone())));
+        let controlled = places.into_iter().map(|(place, controllers)| (place, controllers, None));
+        controlled
+            .chain(named)
+            .map(|(place, controllers, name)| CgroupMount {
+                place: place.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+                kind: "cgroup".to_owned(),
+                controllers,
+                name,
+            })
+            .collect()
     }
 
     /// Whether containers can be limited at all.
@@ -372,9 +407,19 @@ fn remove_groups(path: &Path) -> Result<(), Fault> {
             remove_groups(&entry.path())?;
         }
     }
-    match fs::remove_dir(path) {
-        Ok(()) => Ok(()),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(error).attempt(|| format!("remove the cgroup {}", path.display())),
+    // It was killed, or has ended: but a process is in its group until it is dead, a moment after it has closed what it had open,
+    // and in one of version 1 until it is reaped, which process 1 does lazily (linux-executor §1.4). To fail here would put the
+    // next attempt off for ever longer, for what is over in a moment.
+    let mut left = MOST_LOOKS;
+    loop {
+        match fs::remove_dir(path) {
+            Ok(()) => return Ok(()),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+            Err(error) if error.kind() == std::io::ErrorKind::ResourceBusy && left > 0 => {
+                left -= 1;
+                crate::clock::pause(LOOK_AGAIN);
+            }
+            Err(error) => return Err(error).attempt(|| format!("remove the cgroup {}", path.display())),
+        }
     }
 }

@@ -3,14 +3,18 @@
 
 use crate::beneath;
 use crate::cgroups::Cgroups;
+use crate::credentials::{Certificates, LocalKey, Tokens};
 use crate::fault::{Attempt, Fault};
+use crate::images::Images;
 use crate::layout::Layout;
 use crate::mounts;
 use crate::objects::Objects;
-use crate::volumes::Volumes;
+use crate::volumes::{Sources, Volumes};
 use nodefold_core::resources::ResourceList;
 use rustix::event::{PollFd, Timespec, poll};
+use std::collections::BTreeMap;
 use std::fs;
+use std::sync::Arc;
 
 /// So often a killed group is looked at before it is given up (each look waits for the kernel's notice of a change).
 const MOST_LOOKS: u32 = 200;
@@ -27,7 +31,14 @@ pub fn clean_up(layout: &Layout, images: bool) -> Result<(), Fault> {
     cgroups.remove_own()?;
     let Ok(data) = beneath::open_root(layout.data()) else { return Ok(()) };
     if layout.pods().exists() {
-        let volumes = Volumes::new(layout.clone(), Objects::default(), "".into(), ResourceList::default())?;
+        // Nothing is set up any more: the sources are never asked.
+        let sources = Sources {
+            objects: Objects::default(),
+            images: Arc::new(Images::new(layout, BTreeMap::new())),
+            tokens: Tokens::of(Arc::new(LocalKey::at(layout.data()))),
+            certificates: Certificates::at(layout.data()),
+        };
+        let volumes = Volumes::new(layout.clone(), sources, "".into(), ResourceList::default())?;
         volumes.recover()?;
         for seen in volumes.observe()? {
             volumes.tear_down(seen.pod, &seen.volume)?;

@@ -1,30 +1,38 @@
 //! From a container's manifest to what its first process becomes: command, environment, user, confinement. By Kubernetes'
 //! rules; what can't be had is told with its reasons.
 
+use crate::beneath;
 use crate::confine;
 use crate::fault::Fault;
 use crate::fields::PodFields;
-use crate::images::Image;
+use crate::images::{Image, user_of};
 use crate::objects::Objects;
-use crate::pod::plan::ContainerPlan;
+use crate::pod::plan::{ContainerPlan, StorageLimits};
 use crate::seccomp::Instruction;
 use nodefold_core::ids::{Name, ObjectKind, ObjectRef};
-use nodefold_core::resources::ResourceName;
-use nodefold_core::spec::Container;
+use nodefold_core::resources::{ResourceName, Resources};
+use nodefold_core::spec::{Container, PodSpec};
+use rustix::fs::OFlags;
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::io::Read;
+use std::path::Path;
+
+/// A profile longer than this is none.
+const LONGEST_PROFILE: u64 = 1 << 20;
 
 /// What can't be composed.
 fn config_error(message: impl Into<String>) -> Fault {
     Fault::refused(message).because("CreateContainerConfigError")
 }
 
-/// Composes a container, its mounts aside.
+/// Composes a container, its mounts aside. `profiles`: where the operator's seccomp profiles are.
 pub fn compose(
     container: &Container,
     image: &Image,
     fields: &PodFields<'_>,
     objects: &Objects,
+    profiles: &Path,
 ) -> Result<ContainerPlan, Fault> {
     let manifest = nodefold_k8s::blob_to_json(&container.rest);
     let pod = nodefold_k8s::blob_to_json(&fields.spec.rest);
@@ -35,9 +43,9 @@ pub fn compose(
         words.map(|word| expand(word, &|name| known.get(name).map(|value| (*value).to_owned()))).collect()
     };
     let (command, arguments) = (words(&manifest["command"]), words(&manifest["args"]));
-    let args = match (command.is_empty(), arguments.is_empty()) {
-        (true, true) => image.command.clone(),
-        (true, false) => arguments,
+    let args: Vec<String> = match (command.is_empty(), arguments.is_empty()) {
+        (true, true) => image.entrypoint.iter().chain(&image.command).cloned().collect(),
+        (true, false) => image.entrypoint.iter().cloned().chain(arguments).collect(),
         (false, _) => command.into_iter().chain(arguments).collect(),
     };
     if args.is_empty() {
@@ -49,15 +57,35 @@ pub fn compose(
     let own = &manifest["securityContext"];
     let of_pod = &pod["securityContext"];
     let either = |name: &str| if own[name].is_null() { &of_pod[name] } else { &own[name] };
-    let uid = number(either("runAsUser"), "runAsUser")?.unwrap_or(0);
-    let gid = number(either("runAsGroup"), "runAsGroup")?.unwrap_or(0);
-    if either("runAsNonRoot").as_bool() == Some(true) && uid == 0 {
+    let asked = number(either("runAsUser"), "runAsUser")?;
+    let spec = asked.map_or_else(|| image.user.clone(), |uid| uid.to_string());
+    let non_root = either("runAsNonRoot").as_bool() == Some(true);
+    let told =
+        || format!("(pod: \"{}/{}\", container: {})", fields.pod.namespace, fields.pod.name, container.name);
+    let name = spec.split(':').next().unwrap_or("");
+    if non_root && !name.is_empty() && name.parse::<u32>().is_err() {
         return Err(config_error(format!(
-            "container has runAsNonRoot and image will run as root (pod: \"{}/{}\", container: {})",
-            fields.pod.namespace, fields.pod.name, container.name
+            "container has runAsNonRoot and image has non-numeric user ({name}), cannot verify user is non-root {}",
+            told()
         )));
     }
+    let user = user_of(&image.root, &spec).map_err(|fault| config_error(fault.message))?;
+    let uid = user.uid;
+    let gid = number(either("runAsGroup"), "runAsGroup")?.unwrap_or(user.gid);
+    if non_root && uid == 0 {
+        return Err(config_error(format!(
+            "container has runAsNonRoot and image will run as root {}",
+            told()
+        )));
+    }
+    let mut env = env;
+    if !env.iter().any(|(key, _)| key == "HOME") {
+        env.push(("HOME".into(), user.home));
+    }
     let mut groups = vec![gid];
+    if of_pod["supplementalGroupsPolicy"].as_str() != Some("Strict") {
+        groups.extend(user.groups.into_iter().filter(|group| *group != gid));
+    }
     for group in of_pod["supplementalGroups"].as_array().into_iter().flatten().chain([&of_pod["fsGroup"]]) {
         groups.extend(number(group, "supplementalGroups")?.filter(|group| !groups.contains(group)));
     }
@@ -79,7 +107,11 @@ pub fn compose(
     Ok(ContainerPlan {
         args,
         env,
-        cwd: manifest["workingDir"].as_str().filter(|dir| !dir.is_empty()).unwrap_or("/").to_owned(),
+        cwd: [manifest["workingDir"].as_str().unwrap_or(""), &image.working_directory, "/"]
+            .into_iter()
+            .find(|dir| !dir.is_empty())
+            .unwrap_or("/")
+            .to_owned(),
         uid,
         gid,
         groups,
@@ -92,17 +124,58 @@ pub fn compose(
         masked: paths(&confine::MASKED),
         read_only: paths(&confine::READ_ONLY),
         oom_score_adj: confine::oom_score_adj(fields.spec.qos, memory_request, node_memory),
-        seccomp: seccomp(either("seccompProfile"), capabilities, privileged)?,
+        seccomp: seccomp(either("seccompProfile"), capabilities, privileged, profiles)?,
         umask: 0o022,
+        cgroups: Vec::new(),
+        image: image.id.clone(),
+        last_words_from_log: manifest["terminationMessagePolicy"].as_str() == Some("FallbackToLogsOnError"),
+        storage: storage_limits(container, fields.spec),
+        stop_signal: stop_signal(&manifest, image)?,
     })
 }
 
+/// What a container, and its pod, may take up of the disk. A pod's limit is its own, or the sum where every main container has
+/// one, as the core has it.
+fn storage_limits(container: &Container, pod: &PodSpec) -> StorageLimits {
+    let limit = |resources: &Resources| resources.limits.given(&ResourceName::EphemeralStorage);
+    let sum =
+        || pod.containers.iter().try_fold(0_u64, |sum, c| Some(sum.saturating_add(limit(&c.resources)?)));
+    let of_pod = pod.resources.as_ref().and_then(limit).or_else(sum);
+    StorageLimits { own: limit(&container.resources), of_pod: of_pod.filter(|limit| *limit > 0) }
+}
+
+/// The signal that asks a container to end: its own, its image's, or TERM.
+fn stop_signal(manifest: &Value, image: &Image) -> Result<Option<i32>, Fault> {
+    let asked = manifest["lifecycle"]["stopSignal"].as_str().or(image.stop_signal.as_deref());
+    let Some(name) = asked else { return Ok(None) };
+    let number = crate::signals::number(name);
+    number
+        .map(Some)
+        .ok_or_else(|| config_error(format!("{name} is no signal that can ask a container to end")))
+}
+
 /// The programs of a seccomp profile. Without one, and for a privileged container, there is no filter: as Kubernetes has it.
-fn seccomp(profile: &Value, capabilities: u64, privileged: bool) -> Result<Vec<Vec<Instruction>>, Fault> {
+fn seccomp(
+    profile: &Value,
+    capabilities: u64,
+    privileged: bool,
+    profiles: &Path,
+) -> Result<Vec<Vec<Instruction>>, Fault> {
     match profile["type"].as_str() {
         _ if privileged => Ok(Vec::new()),
         None | Some("Unconfined") => Ok(Vec::new()),
         Some("RuntimeDefault") => crate::seccomp::runtime_default(capabilities).map_err(config_error),
+        Some("Localhost") => {
+            let name = profile["localhostProfile"].as_str().unwrap_or("");
+            let told = |why: &str| config_error(format!("cannot load seccomp profile {name:?}: {why}"));
+            let root = beneath::open_root(profiles).map_err(|fault| told(&fault.message))?;
+            let file = beneath::open(&root, name, OFlags::RDONLY | OFlags::NONBLOCK);
+            let file = file.map_err(|errno| told(&std::io::Error::from(errno).to_string()))?;
+            let mut text = Vec::new();
+            let read = std::fs::File::from(file).take(LONGEST_PROFILE).read_to_end(&mut text);
+            read.map_err(|error| told(&error.to_string()))?;
+            crate::seccomp::localhost(&text).map_err(|why| told(&why))
+        }
         Some(kind) => Err(config_error(format!("this node can't install a seccomp profile of type {kind}"))),
     }
 }

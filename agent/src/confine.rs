@@ -107,6 +107,17 @@ pub fn capabilities(add: &[&str], drop: &[&str]) -> Result<u64, String> {
     Ok(kept | bits(&added)? & !if drop.contains(&"ALL") { 0 } else { bits(drop)? })
 }
 
+/// Capabilities where the host has no rules about devices: who could make a node for any device could open it. One that is
+/// asked for by name is refused, not left out.
+pub fn without_device_rules(capabilities: u64, add: &[&str]) -> Result<u64, String> {
+    let mknod = bit("MKNOD").unwrap_or(0);
+    let asked = |name: &&str| *name == "ALL" || bit(name) == Some(mknod);
+    if capabilities & mknod != 0 && add.iter().any(asked) {
+        return Err("this host has no rules about devices (no devices controller of version 1): it can't give CAP_MKNOD".into());
+    }
+    Ok(capabilities & !mknod)
+}
+
 /// How willingly the kernel kills a container for memory, as the kubelet computes it: the less of the node's memory it
 /// requested, the rather.
 pub fn oom_score_adj(qos: nodefold_core::resources::QosClass, memory_request: u64, node_memory: u64) -> i32 {
@@ -136,5 +147,10 @@ mod tests {
         assert_eq!(capabilities(&["SYS_ADMIN"], &["CAP_MKNOD"]), Ok((0xa804_25fb | 1 << 21) & !(1 << 27)));
         assert_eq!(capabilities(&["ALL"], &[]), Ok(all()));
         assert!(capabilities(&["NONSENSE"], &[]).is_err());
+        // Without rules about devices, nobody makes nodes.
+        assert_eq!(without_device_rules(0xa804_25fb, &[]), Ok(0xa004_25fb));
+        assert_eq!(without_device_rules(1 << 10, &["MKNOD"]), Ok(1 << 10));
+        assert!(without_device_rules(all(), &["ALL"]).is_err());
+        assert!(without_device_rules(0xa804_25fb, &["CAP_MKNOD"]).is_err());
     }
 }

@@ -3,8 +3,10 @@
 
 use crate::backend::Linux;
 use crate::clock;
+use crate::credentials::LocalKey;
 use crate::driver::{Driver, Folded, boot_id};
 use crate::fault::{Attempt, Fault};
+use crate::housekeeping::Habits;
 use crate::images::Images;
 use crate::layout::Layout;
 use crate::manifests::Manifests;
@@ -39,7 +41,9 @@ pub struct Settings {
     pub node_name: String,
     /// Where the manifests are.
     pub manifests: PathBuf,
-    /// Directories that stand for images.
+    /// How it keeps house.
+    pub habits: Habits,
+    /// Directories, layouts and archives that stand for images.
     pub images: BTreeMap<String, PathBuf>,
     /// The program that is started as a shim.
     pub shim_program: PathBuf,
@@ -102,7 +106,9 @@ impl Daemon {
             layout: settings.layout.clone(),
             node_name: config.node_name.clone(),
             allocatable: config.node.allocatable.clone(),
-            images: Images::new(settings.layout.clone(), settings.images.clone()),
+            images: Arc::new(Images::new(&settings.layout, settings.images.clone())),
+            habits: settings.habits,
+            issuer: Arc::new(LocalKey::at(settings.layout.data())),
             objects: objects.clone(),
             shim_program: settings.shim_program.clone(),
         };
@@ -257,12 +263,13 @@ impl Daemon {
         for uid in touched {
             let file = format!("{uid}.json");
             let node = self.driver.node();
-            let (Some(pod), Some(status)) = (node.desired(uid), node.status(uid)) else {
+            let (Some(pod), Some(mut status)) = (node.desired(uid), node.status(uid)) else {
                 // Written by this agent or by one before it.
                 self.written.remove(&uid);
                 fs::remove_file(dir.join(&file)).ok();
                 continue;
             };
+            self.backend.runtime().tell_last_words(uid, &mut status);
             let object = serde_json::json!({
                 "metadata": {"namespace": &*pod.namespace, "name": &*pod.name, "uid": uid.to_string()},
                 "status": nodefold_k8s::status_to_json(&status, uid),

@@ -32,6 +32,11 @@ impl Fault {
         Fault { class: ErrorClass::Uncertain, reason: None, message: message.into() }
     }
 
+    /// Of what it is told.
+    pub fn of(self, what: &str) -> Fault {
+        Fault { message: format!("{what}: {}", self.message), ..self }
+    }
+
     /// With a reason as Kubernetes spells it.
     pub fn because(self, reason: &'static str) -> Fault {
         Fault { reason: Some(reason), ..self }

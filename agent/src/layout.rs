@@ -47,6 +47,11 @@ impl Layout {
         self.data.join("images")
     }
 
+    /// The operator's seccomp profiles.
+    pub fn seccomp(&self) -> PathBuf {
+        self.data.join("seccomp")
+    }
+
     /// A name for the node's cgroups: of its directory, so that two nodes on a host never meet.
     pub fn cgroup_name(&self) -> String {
         let path = self.data.as_os_str().as_encoded_bytes();

@@ -4,7 +4,7 @@
 use crate::fault::{Attempt, Fault};
 use crate::{beneath, sys};
 use rustix::fd::{AsFd, AsRawFd, OwnedFd};
-use rustix::fs::{CWD, OFlags};
+use rustix::fs::{AtFlags, CWD, OFlags, StatxFlags, statx};
 use rustix::io::Errno;
 use rustix::mount::{
     FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags, fsconfig_create,
@@ -70,6 +70,65 @@ pub fn clone_of(place: impl AsFd) -> Result<OwnedFd, Errno> {
     let clone = open_tree(place.as_fd(), "", flags)?;
     sys::mount_setattr(&clone, 0, libc::MS_PRIVATE, true)?;
     Ok(clone)
+}
+
+/// Whether what is mounted on one side of a volume's mount later appears on the other, too.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Propagation {
+    /// Neither way.
+    None,
+    /// In the container what the host mounts.
+    HostToContainer,
+    /// Both ways.
+    Bidirectional,
+}
+
+/// A copy as `clone_of` makes it, and as propagation wants it. What the host keeps to itself can't be propagated: that is
+/// refused, as runtimes do.
+pub fn clone_with(place: impl AsFd, propagation: Propagation) -> Result<OwnedFd, Fault> {
+    let told = || "copy its mount";
+    let wanted = match propagation {
+        Propagation::None => return clone_of(place).attempt(told),
+        Propagation::HostToContainer => libc::MS_SLAVE,
+        Propagation::Bidirectional => libc::MS_SHARED,
+    };
+    let (point, options) = mount_of(&place)?;
+    let is = |kind: &str| options.iter().any(|option| option.starts_with(kind));
+    let (fits, what) = match propagation {
+        Propagation::Bidirectional => (is("shared:"), "a shared mount"),
+        Propagation::HostToContainer | Propagation::None => {
+            (is("shared:") || is("master:"), "a shared or slave mount")
+        }
+    };
+    if !fits {
+        return Err(Fault::refused(format!(
+            "it is mounted on {point} but that is not {what}: mount --make-rshared {point}"
+        )));
+    }
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE
+        | OpenTreeFlags::OPEN_TREE_CLOEXEC
+        | OpenTreeFlags::AT_EMPTY_PATH
+        | OpenTreeFlags::AT_RECURSIVE;
+    let clone = open_tree(place.as_fd(), "", flags).attempt(told)?;
+    sys::mount_setattr(&clone, 0, wanted, true).attempt(told)?;
+    Ok(clone)
+}
+
+/// Where the mount that a descriptor is in is mounted, and what propagates from and to it.
+fn mount_of(place: impl AsFd) -> Result<(String, Vec<String>), Fault> {
+    let wanted = StatxFlags::MNT_ID;
+    let found = statx(place, "", AtFlags::EMPTY_PATH, wanted).attempt(|| "find its mount")?;
+    let id = found.stx_mnt_id.to_string();
+    let table = std::fs::read_to_string("/proc/thread-self/mountinfo").attempt(|| "read the mount table")?;
+    for line in table.lines() {
+        let fields: Vec<&str> = line.split(' ').collect();
+        if fields.first() == Some(&id.as_str()) {
+            let options = fields.iter().skip(6).take_while(|field| **field != "-");
+            let point = fields.get(4).copied().unwrap_or("").to_owned();
+            return Ok((point, options.map(|option| (*option).to_owned()).collect()));
+        }
+    }
+    Err(Fault::transient("its mount is not in the mount table"))
 }
 
 /// Attaches a detached mount to the place that a descriptor means.

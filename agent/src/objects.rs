@@ -1,6 +1,6 @@
 //! The bytes that the core never sees: secrets, configMaps and trust bundles, kept where they can be forgotten (S13).
 
-use nodefold_core::ids::ObjectRef;
+use nodefold_core::ids::{ObjectKind, ObjectRef};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -26,6 +26,13 @@ impl Objects {
     /// An object does not exist any more.
     pub fn forget(&self, object: &ObjectRef) {
         self.lock().remove(object);
+    }
+
+    /// Every trust bundle that exists, by name.
+    pub fn trust_bundles(&self) -> Vec<Arc<Value>> {
+        let known = self.lock();
+        let bundles = known.iter().filter(|(object, _)| object.kind == ObjectKind::ClusterTrustBundle);
+        bundles.map(|(_, value)| value.clone()).collect()
     }
 
     /// The object, if it exists.

@@ -108,6 +108,12 @@ fn last_errno() -> Errno {
     Errno::from_raw_os_error(io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO))
 }
 
+/// Lets the kernel reap this process' children as they end: nobody asks how.
+pub fn reap_by_itself() {
+    // SAFETY: SIG_IGN is no handler: no code of ours runs in a signal's context.
+    unsafe { libc::signal(libc::SIGCHLD, libc::SIG_IGN) };
+}
+
 /// Marks every descriptor from a number on to be closed by exec.
 pub fn close_on_exec_from(first: u32) -> Result<(), Errno> {
     // SAFETY: it closes nothing now; descriptors of this process stay valid.

@@ -264,6 +264,44 @@ fn a_secrets_bytes_are_gone_after_teardown() {
 }
 
 #[test]
+fn credentials_are_shown_to_their_user_and_renewed_before_they_end() {
+    let host = Host::new();
+    let outside = host.outside();
+    fs::create_dir_all(outside.join("certificates/example.com/signer/default")).unwrap();
+    let block = |label: &str| format!("-----BEGIN {label}-----\nx\n-----END {label}-----\n");
+    let pem = block("PRIVATE KEY") + &block("CERTIFICATE");
+    fs::write(outside.join("certificates/example.com/signer/default/web.pem"), &pem).unwrap();
+    let pod = host.pod_of(
+        "{serviceAccountName: builder, securityContext: {runAsUser: 1000}, containers: [{name: app, image: x}],
+          volumes: [{name: v, projected: {sources: [
+            {serviceAccountToken: {path: token, expirationSeconds: 600, audience: vault}},
+            {podCertificate: {signerName: example.com/signer, keyType: ED25519, credentialBundlePath: both.pem, keyPath: key.pem}}]}},
+          {name: short, projected: {sources: [{serviceAccountToken: {path: token, expirationSeconds: 60}}]}},
+          {name: none, projected: {sources: [{podCertificate: {signerName: example.com/other, credentialBundlePath: p}}]}}]}",
+    );
+    let first = host.set_up(&pod, "v").unwrap().renew_at.unwrap();
+    let dir = host.volume_dir(&pod, "projected", "v");
+    let token = fs::read_to_string(dir.join("token")).unwrap();
+    assert_eq!(token.split('.').count(), 3);
+    let file = fs::metadata(dir.join("token")).unwrap();
+    assert_eq!((file.mode() & 0o777, file.uid()), (0o600, 1000));
+    assert_eq!(fs::read_to_string(dir.join("both.pem")).unwrap(), pem);
+    assert_eq!(fs::read_to_string(dir.join("key.pem")).unwrap(), block("PRIVATE KEY"));
+    // Before it is due, whatever else is refreshed, the token stays.
+    assert_eq!(host.refresh_after(&pod, "v", 400).unwrap(), Some(first));
+    assert_eq!(fs::read_to_string(dir.join("token")).unwrap(), token);
+    let second = host.refresh_after(&pod, "v", 481).unwrap().unwrap();
+    assert_ne!(fs::read_to_string(dir.join("token")).unwrap(), token);
+    assert!(second > first);
+    assert_eq!(host.found_on_disk(&token), Vec::<String>::new());
+    assert!(host.set_up(&pod, "short").unwrap_err().message.contains("10 minutes"));
+    let none = host.set_up(&pod, "none").unwrap_err().message;
+    assert!(none.contains("certificates/example.com/other/default/web.pem"), "{none}");
+    host.tear_down(&pod, "v").unwrap();
+    assert_eq!(host.mounts(), Vec::<String>::new());
+}
+
+#[test]
 fn fs_group_gives_files_to_the_group_and_never_a_links_target() {
     let host = Host::new();
     host.objects(&[configmap("c", &[("a", "1")])]);

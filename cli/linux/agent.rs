@@ -6,10 +6,12 @@ use crate::out::Out;
 use crate::paint::{Tone, paint};
 use crate::view::{Form, View};
 use anyhow::Result;
-use nodefold_agent::clock;
 use nodefold_agent::daemon::{Daemon, Listener, Settings};
 use nodefold_agent::driver::Folded;
+use nodefold_agent::housekeeping::Habits;
 use nodefold_agent::layout::Layout;
+use nodefold_agent::runtime::LogLimits;
+use nodefold_agent::{clock, failpoint};
 use nodefold_core::event::Fact;
 use nodefold_harness::Record;
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -45,11 +47,23 @@ impl Listener for Teller<'_, '_> {
 /// Runs until TERM or INT. What the node runs goes on; the next agent takes it over.
 pub fn agent(args: &args::Agent, out: &mut Out) -> Result<Ending> {
     let args::AgentBackend::Linux = args.backend;
+    if let Some(die_at) = &args.die_at {
+        let (step, nth) = die_at.split_once(':').unwrap_or((die_at, "1"));
+        let armed = nth.parse().is_ok_and(|nth| failpoint::arm(step, nth));
+        if !armed {
+            let remedy = format!("in a debug build the steps are: {}", failpoint::STEPS.join(", "));
+            return Err(Unusable::new(format!("--die-at {die_at}: there is no such step"), remedy).into());
+        }
+    }
     let absolute = |path: &Path| std::path::absolute(path);
     let settings = Settings {
         layout: Layout::at(absolute(&args.data)?),
         node_name: args.node_name.clone(),
         manifests: absolute(&args.pods)?,
+        habits: Habits {
+            interval: args.housekeeping,
+            logs: LogLimits { bytes: args.log_max_size, files: args.log_max_files },
+        },
         images: args.images.iter().cloned().collect(),
         shim_program: std::env::current_exe()?,
     };

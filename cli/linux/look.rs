@@ -5,14 +5,20 @@ use crate::ending::{Ending, Unusable};
 use crate::out::Out;
 use crate::paint::{Tone, paint};
 use anyhow::Result;
+use nodefold_agent::fault::Fault;
 use nodefold_agent::layout::Layout;
 use nodefold_agent::pod::join::{self, Task};
-use nodefold_agent::{cleanup as cleaner, doctor as physician, runtime};
+use nodefold_agent::reading::{self, ContainerLog};
+use nodefold_agent::{beneath, cleanup as cleaner, clock, doctor as physician, runtime};
 use nodefold_core::ids::PodUid;
+use nodefold_core::time::Nanos;
 use serde_json::{Value, json};
 use std::fs;
 use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+
+/// A log that is followed is looked at this often.
+const LOOK_AGAIN: Nanos = Nanos::millis(100);
 
 fn layout(data: &Path) -> Result<Layout> {
     Ok(Layout::at(std::path::absolute(data)?))
@@ -38,8 +44,7 @@ fn published(layout: &Layout) -> Result<Vec<Value>> {
 }
 
 fn full_name(pod: &Value) -> String {
-    let part = |name: &str| pod["metadata"][name].as_str().unwrap_or("").to_owned();
-    format!("{}/{}", part("namespace"), part("name"))
+    format!("{}/{}", namespace_of(pod), name_of(pod))
 }
 
 /// `nodefold ps`
@@ -87,7 +92,7 @@ pub fn logs(args: &args::Logs, out: &mut Out) -> Result<Ending> {
     let layout = layout(&args.data)?;
     let pod = find(&layout, &args.pod)?;
     let uid = pod["metadata"]["uid"].as_str().unwrap_or("");
-    let of_pod = layout.logs().join("pods").join(format!("{}_{uid}", full_name(&pod).replace('/', "_")));
+    let of_pod = reading::directory(&layout, &namespace_of(&pod), &name_of(&pod), uid);
     let names = |dir: &Path| -> Vec<String> {
         let entries = fs::read_dir(dir).into_iter().flatten().flatten();
         entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
@@ -101,23 +106,50 @@ pub fn logs(args: &args::Logs, out: &mut Out) -> Result<Ending> {
             return Err(Unusable::new(what, format!("name one of: {}", several.join(", "))).into());
         }
     };
-    let mut files: Vec<(Vec<u32>, PathBuf)> = names(&of_pod.join(&container))
-        .into_iter()
-        .map(|file| {
-            let life = file.split('.').filter_map(|part| part.parse().ok()).collect();
-            (life, of_pod.join(&container).join(file))
-        })
-        .collect();
-    files.sort();
-    let Some((_, newest)) = files.pop() else {
-        let what = format!("{}: no container {container} with a log", full_name(&pod));
-        return Err(Unusable::new(what, format!("there are: {}", there.join(", "))).into());
+    let dir = of_pod.join(&container);
+    let none = || {
+        let what = format!("{}: no container {container} with such a log", full_name(&pod));
+        Unusable::new(what, format!("there are logs of: {}", there.join(", ")))
     };
-    for line in String::from_utf8_lossy(&fs::read(newest)?).lines() {
-        let text = if args.raw { line } else { line.splitn(4, ' ').nth(3).unwrap_or("") };
-        out.line(text);
+    let open = || beneath::open_root(&dir).map_err(|_| none());
+    let told = |fault: Fault| Unusable::new(fault, "");
+    let mut instances = reading::instances(&open()?).map_err(told)?;
+    let newest = instances.pop().ok_or_else(none)?;
+    let wanted = if args.previous { instances.pop().ok_or_else(none)? } else { newest };
+    let mut log = ContainerLog::at(open()?, wanted.clone());
+    loop {
+        // Looked at first: what it wrote before it ended is there when its end is.
+        let goes_on = args.follow && runs(&layout, uid, &container, &wanted)?;
+        for line in log.lines().map_err(told)? {
+            out.line(if args.raw { &line } else { line.splitn(4, ' ').nth(3).unwrap_or("") });
+        }
+        if !goes_on {
+            return Ok(Ending::Good);
+        }
+        clock::pause(LOOK_AGAIN);
     }
-    Ok(Ending::Good)
+}
+
+/// Whether the instance of this log runs, or waits to, as far as the node has published.
+fn runs(layout: &Layout, uid: &str, container: &str, log: &str) -> Result<bool> {
+    let pods = published(layout)?;
+    let Some(pod) = pods.iter().find(|pod| pod["metadata"]["uid"] == uid) else { return Ok(false) };
+    let lists = ["initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses"];
+    let mut statuses = lists.iter().flat_map(|list| pod["status"][list].as_array().into_iter().flatten());
+    let Some(status) = statuses.find(|status| status["name"] == container) else { return Ok(false) };
+    // Another instance's log is there as soon as it is created.
+    let dir = reading::directory(layout, &namespace_of(pod), &name_of(pod), uid).join(container);
+    let newest =
+        beneath::open_root(&dir).and_then(|dir| reading::instances(&dir)).ok().and_then(|mut all| all.pop());
+    Ok(newest.as_deref() == Some(log) && status["state"]["terminated"].is_null())
+}
+
+fn namespace_of(pod: &Value) -> String {
+    pod["metadata"]["namespace"].as_str().unwrap_or("").to_owned()
+}
+
+fn name_of(pod: &Value) -> String {
+    pod["metadata"]["name"].as_str().unwrap_or("").to_owned()
 }
 
 /// `nodefold exec`

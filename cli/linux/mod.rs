@@ -1,6 +1,7 @@
 //! This host: scenarios on it with the same files and expectations, an agent for it, and looks at what it runs.
 
 pub mod agent;
+pub mod image;
 pub mod look;
 mod stage;
 

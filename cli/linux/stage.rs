@@ -2,23 +2,25 @@
 //! under it. Time is the host's; what a step asks for happens to real processes and mounts.
 
 use nodefold_agent::backend::Linux;
+use nodefold_agent::credentials::LocalKey;
 use nodefold_agent::driver::{Driver, Folded, Log, boot_id};
+use nodefold_agent::housekeeping::Habits;
 use nodefold_agent::images::Images;
 use nodefold_agent::layout::Layout;
 use nodefold_agent::objects::Objects;
 use nodefold_agent::runtime::Parts;
-use nodefold_agent::{cleanup, clock};
+use nodefold_agent::{beneath, cleanup, clock, usage};
 use nodefold_api::{ApiEvent, Request, Response};
-use nodefold_core::command::Command;
+use nodefold_core::command::{Action, Command};
 use nodefold_core::config::NodeFacts;
 use nodefold_core::event::{Event, Fact};
-use nodefold_core::ids::{ContainerId, Name, ObjectRef, PodUid, Source};
+use nodefold_core::ids::{ContainerId, Name, ObjectRef, PodUid, Source, VolumeId};
 use nodefold_core::spec::Pod;
 use nodefold_core::time::{Nanos, Time};
 use nodefold_core::{Backend, Config, Digest, Node};
 use nodefold_harness::brain::production;
 use nodefold_harness::log::FactLog;
-use nodefold_harness::scenario::{NodeChange, PodRef};
+use nodefold_harness::scenario::{NodeChange, PodRef, Used};
 use nodefold_harness::world::{Ending, Server, WorldError, requested};
 use nodefold_harness::{Brain, Record, Scenario, Stage, World};
 use std::collections::{BTreeMap, VecDeque};
@@ -27,6 +29,9 @@ use std::sync::Arc;
 
 /// How long an agent that died stays away, as with a service manager.
 const AGENT_RESTART: Nanos = Nanos::millis(500);
+
+/// How often a story's node measures: a story has few pods, and nobody wants to wait.
+const LOOK_EVERY: Nanos = Nanos::secs(1);
 
 /// A run's log as the driver wants one.
 struct RunLog(Box<dyn FactLog>);
@@ -115,7 +120,9 @@ impl LinuxStage {
             layout: self.ground.layout.clone(),
             node_name: self.config.node_name.clone(),
             allocatable: self.facts.allocatable.clone(),
-            images: Images::new(self.ground.layout.clone(), self.ground.images.clone()),
+            images: Arc::new(Images::new(&self.ground.layout, self.ground.images.clone())),
+            habits: Habits { interval: LOOK_EVERY, ..Habits::default() },
+            issuer: Arc::new(LocalKey::at(self.ground.layout.data())),
             objects: self.objects.clone(),
             shim_program: std::env::current_exe().map_err(host)?,
         };
@@ -205,7 +212,11 @@ impl LinuxStage {
         Ok(())
     }
 
-    fn execute(&mut self, command: Command) -> Result<(), WorldError> {
+    fn execute(&mut self, mut command: Command) -> Result<(), WorldError> {
+        // What containers said about their ends is in their status, and in no fact.
+        if let (Action::PublishStatus { status, .. }, Some(alive)) = (&mut command.action, &self.alive) {
+            alive.backend.runtime().tell_last_words(command.pod, Arc::make_mut(status));
+        }
         let user = format!("system:node:{}", self.config.node_name);
         if let Some(asked) = self.server.asked_by(&command) {
             let written = match asked {
@@ -370,6 +381,24 @@ impl Stage for LinuxStage {
         let running = self.alive.as_ref().and_then(|alive| alive.backend.runtime().running(pod, container));
         let Some(process) = running else { return Ok(false) };
         process.end(ending_of(ending)).map_err(host)?;
+        Ok(true)
+    }
+
+    fn takes_up(&mut self, name: &PodRef, used: &Used, bytes: u64) -> Result<bool, WorldError> {
+        let (Some(pod), Some(alive)) = (self.server.uid(name), &self.alive) else { return Ok(false) };
+        let dir = match used {
+            Used::Volume(volume) => {
+                let id = VolumeId { name: volume.as_str().into(), generation: 0 };
+                alive.backend.volumes().empty_dir(pod, &id).map_err(host)?
+            }
+            Used::Container(container) => {
+                let id = self.newest.get(&(pod, Name::from(container.as_str())));
+                let layer = id.and_then(|id| alive.backend.runtime().writable_layer(pod, id));
+                layer.map(|layer| beneath::open_root(&layer)).transpose().map_err(host)?
+            }
+        };
+        let Some(dir) = dir else { return Ok(false) };
+        usage::fill(&dir, bytes).map_err(host)?;
         Ok(true)
     }
 

@@ -84,8 +84,8 @@ pub fn act(stage: &mut dyn Stage, verb: &Verb, title: &str) -> Result<Acted, Wor
             Acted::Done
         }
         Verb::Heal => heal(stage)?,
+        Verb::Usage { pod, of, bytes } => done(stage.takes_up(pod, of, *bytes)?),
         Verb::Probe { .. }
-        | Verb::Usage { .. }
         | Verb::Hold(_)
         | Verb::Release(_)
         | Verb::Fail(..)
@@ -103,7 +103,6 @@ fn simulate(stage: &mut dyn Stage, verb: &Verb) -> Result<Acted, WorldError> {
     };
     let done = match verb {
         Verb::Probe { pod, container, kind, passes } => world.flip_probe(pod, container, *kind, *passes),
-        Verb::Usage { pod, of, bytes } => world.takes_up(pod, of, *bytes),
         Verb::Hold(scope) => {
             world.hold(scope.clone());
             true
@@ -132,6 +131,7 @@ fn simulate(stage: &mut dyn Stage, verb: &Verb) -> Result<Acted, WorldError> {
         | Verb::Advance(_)
         | Verb::Settle(_)
         | Verb::Exit { .. }
+        | Verb::Usage { .. }
         | Verb::Crash(Crash::Agent)
         | Verb::Set(_)
         | Verb::Mark(_)

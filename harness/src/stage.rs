@@ -2,7 +2,7 @@
 //! stage; a real host is another. What only a simulation can do is reached through [`Stage::simulation`].
 
 use crate::record::Record;
-use crate::scenario::{NodeChange, PodRef};
+use crate::scenario::{NodeChange, PodRef, Used};
 use crate::world::{Chooser, Ending, Server, World, WorldError};
 use nodefold_api::{Request, Response};
 use nodefold_core::ids::{ContainerId, Name, PodUid};
@@ -42,6 +42,8 @@ pub trait Stage {
     fn remove_file(&mut self, name: &PodRef) -> Result<bool, WorldError>;
     /// A container's process ends so. False: no such process runs.
     fn end_process(&mut self, pod: &PodRef, container: &str, ending: Ending) -> Result<bool, WorldError>;
+    /// From now on this takes up so much of the disk. False: no such thing is on the host.
+    fn takes_up(&mut self, pod: &PodRef, used: &Used, bytes: u64) -> Result<bool, WorldError>;
     /// The agent dies without warning, and is started again.
     fn crash_agent(&mut self) -> Result<(), WorldError>;
     /// The node's own facts change.
@@ -137,6 +139,10 @@ impl Stage for Simulation {
 
     fn end_process(&mut self, pod: &PodRef, container: &str, ending: Ending) -> Result<bool, WorldError> {
         Ok(self.world.end_process(pod, container, ending))
+    }
+
+    fn takes_up(&mut self, pod: &PodRef, used: &Used, bytes: u64) -> Result<bool, WorldError> {
+        Ok(self.world.takes_up(pod, used, bytes))
     }
 
     fn crash_agent(&mut self) -> Result<(), WorldError> {

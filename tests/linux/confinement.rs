@@ -23,14 +23,14 @@ say cwd "$(pwd)"
 say cgroup "$(cat /proc/self/cgroup | cut -d: -f3 | sort -u | tr '\n' ' ')"
 say limits "$(tail -n +2 /proc/self/limits | tr -s ' ' | tr '\n' ';')"
 say oom_score_adj "$(cat /proc/self/oom_score_adj)"
-say env "$(env | grep -v -E '^(PWD|SHLVL|HOME|OLDPWD|_)=' | sort | tr '\n' ' ')"
+say env "$(env | grep -v -E '^(PWD|SHLVL|OLDPWD|_)=' | sort | tr '\n' ' ')"
 say devices "$(cd /dev && ls -l | grep '^[cbl]' | awk '{if (/^l/) print $1, $NF; else print $1, $5, $6, $NF}' | sort | tr '\n' ';')"
 say interfaces "$(ls /sys/class/net | tr '\n' ' ')"
 say descriptors "$(ls /proc/self/fd | wc -l)"
-for target in /proc /dev /dev/pts /dev/mqueue /dev/shm /sys /proc/bus /proc/fs /proc/irq /proc/sys /proc/acpi /proc/keys /proc/timer_list /sys/firmware; do
+for target in /proc /dev /dev/pts /dev/mqueue /dev/shm /sys /sys/fs/cgroup /sys/fs/cgroup/memory /sys/fs/cgroup/systemd /proc/bus /proc/fs /proc/irq /proc/sys /proc/acpi /proc/keys /proc/timer_list /sys/firmware; do
   say "mount$target" "$(awk -v t="$target" '$2 == t {print $3, $4}' /proc/self/mounts)"
 done
-say mounts "$(awk '{print $2}' /proc/self/mounts | grep -v -E '^/(etc/.*)?$' | sort | tr '\n' ' ')"
+say mounts "$(awk '{print $2}' /proc/self/mounts | grep -v -E '^/(etc/.*|dev/termination-log)?$' | sort | tr '\n' ' ')"
 say masked "$(cat /proc/keys /proc/timer_list 2>/dev/null | wc -c) $(ls /sys/firmware | wc -l)"
 try() { if sh -c "$2" >/dev/null 2>&1; then say "$1" allowed; else say "$1" refused; fi; }
 try write_proc_sys 'cat /proc/sys/kernel/domainname > /proc/sys/kernel/domainname'
@@ -181,7 +181,8 @@ fn a_container_is_confined_as_runcs_is() {
 /// The probe under runc, on the image that the node unpacked.
 fn under_runc(node: &Node, case: &Case) -> String {
     let bundle = tempfile::tempdir().unwrap();
-    let image = fs::read_dir(node.layout.images()).unwrap().next().unwrap().unwrap().path();
+    let mut images = fs::read_dir(node.layout.images()).unwrap().map(|entry| entry.unwrap().path());
+    let image = images.find(|path| path.join("rootfs").is_dir()).unwrap();
     let copied = Command::new("cp").arg("-a").arg(image.join("rootfs")).arg(bundle.path()).status().unwrap();
     assert!(copied.success());
     for dir in ["dev/pts", "dev/mqueue", "dev/shm"] {
@@ -204,7 +205,7 @@ fn under_runc(node: &Node, case: &Case) -> String {
     text
 }
 
-/// What containerd's CRI gives runc for such a container, the cgroup mount aside.
+/// What containerd's CRI gives runc for such a container.
 fn config(case: &Case) -> Value {
     let mount = |target: &str, kind: &str, source: &str, options: &[&str]| json!({"destination": target, "type": kind, "source": source, "options": options});
     let mut process = case.process.clone();
@@ -237,6 +238,7 @@ fn config(case: &Case) -> Value {
             mount("/dev/mqueue", "mqueue", "mqueue", &["nosuid", "noexec", "nodev"]),
             mount("/dev/shm", "tmpfs", "shm", &["nosuid", "noexec", "nodev", "mode=1777", "size=65536k"]),
             mount("/sys", "sysfs", "sysfs", &["nosuid", "noexec", "nodev", "ro"]),
+            mount("/sys/fs/cgroup", "cgroup", "cgroup", &["nosuid", "noexec", "nodev", "relatime", "ro"]),
         ],
         "linux": {
             "namespaces": (["pid", "ipc", "uts", "mount", "network", "cgroup"].map(|kind| json!({"type": kind}))),

@@ -78,7 +78,7 @@ fn an_agent_killed_at_any_moment_loses_nothing() {
 }
 
 /// Folds a journal again and lets every oracle look on.
-fn judge(journal: &str) -> (u64, Vec<String>) {
+pub fn judge(journal: &str) -> (u64, Vec<String>) {
     let storage: std::sync::Arc<dyn nodefold_journal::Storage> = Files::at(journal);
     let mut reader = Reader::open(&storage).unwrap();
     let mut core: Option<Core> = None;

@@ -19,6 +19,8 @@ pub struct Node {
     directory: tempfile::TempDir,
     pub layout: Layout,
     agent: Option<Child>,
+    /// Further arguments of the agent.
+    more: Vec<String>,
 }
 
 impl Node {
@@ -27,11 +29,16 @@ impl Node {
         let directory = tempfile::tempdir().unwrap();
         fs::create_dir(directory.path().join("pods")).unwrap();
         let layout = Layout::at(directory.path().join("node"));
-        Node { directory, layout, agent: None }
+        Node { directory, layout, agent: None, more: Vec::new() }
     }
 
     pub fn data(&self) -> String {
         self.layout.data().display().to_string()
+    }
+
+    /// A place for the test's own files.
+    pub fn directory(&self) -> &std::path::Path {
+        self.directory.path()
     }
 
     pub fn manifests(&self) -> PathBuf {
@@ -48,6 +55,11 @@ impl Node {
         fs::remove_file(self.manifests().join(file)).unwrap();
     }
 
+    /// Every agent from now on is started with these, too.
+    pub fn agent_args(&mut self, args: &[&str]) {
+        self.more = args.iter().map(|arg| (*arg).to_owned()).collect();
+    }
+
     pub fn start(&mut self) {
         assert!(self.agent.is_none());
         let log =
@@ -55,6 +67,7 @@ impl Node {
         let pods = self.manifests().display().to_string();
         let child = Command::new(env!("CARGO_BIN_EXE_nodefold"))
             .args(["agent", "--data", &self.data(), "--pods", &pods])
+            .args(&self.more)
             .stdin(Stdio::null())
             .stdout(log.try_clone().unwrap())
             .stderr(log)
@@ -68,6 +81,19 @@ impl Node {
         let mut agent = self.agent.take().unwrap();
         agent.kill().unwrap();
         agent.wait().unwrap();
+    }
+
+    /// Waits until it has died of itself.
+    pub fn until_dead(&mut self, what: &str) {
+        let since = Instant::now();
+        let mut agent = self.agent.take().unwrap();
+        while agent.try_wait().unwrap().is_none() {
+            if since.elapsed() > PATIENCE {
+                agent.kill().unwrap();
+                panic!("the agent never came to {what}\n{:?}\n{}", self.pods(), self.log());
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
     }
 
     /// TERM: it ends cleanly.
@@ -124,7 +150,12 @@ impl Node {
     }
 
     /// All manifests go, and with them everything that they were for. Nothing may be left.
-    pub fn end(mut self) {
+    pub fn end(self) {
+        self.end_with(|| {});
+    }
+
+    /// The same, with a look at the journal when the agent has ended.
+    pub fn end_with(mut self, look: impl FnOnce()) {
         for entry in fs::read_dir(self.manifests()).unwrap() {
             fs::remove_file(entry.unwrap().path()).unwrap();
         }
@@ -146,6 +177,7 @@ impl Node {
             std::thread::sleep(Duration::from_millis(20));
         }
         self.stop();
+        look();
         // The run directory itself stays for the next agent.
         cleanup::clean_up(&self.layout, true).unwrap();
         assert_eq!(cleanup::left_behind(&self.layout).unwrap(), Vec::<String>::new());

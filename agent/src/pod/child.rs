@@ -194,7 +194,36 @@ fn kernel_file_systems(plan: &ContainerPlan, root: &OwnedFd) -> Result<(), Fault
     let shm_place = make_place(root, "/dev/shm", true).attempt(|| "make /dev/shm")?;
     mounts::attach(shm, shm_place).attempt(|| "mount /dev/shm")?;
     let sys = if plan.privileged { quiet } else { quiet | A::MOUNT_ATTR_RDONLY };
-    mount_new(root, "/sys", "sysfs", &[], sys)
+    mount_new(root, "/sys", "sysfs", &[], sys)?;
+    control_groups(plan, root, sys)
+}
+
+/// /sys/fs/cgroup, from the container's own groups down: in the cgroup namespace that it has by now. The directory around
+/// them is the container's own, as with runc; what limits it is read-only.
+fn control_groups(plan: &ContainerPlan, root: &OwnedFd, attributes: MountAttrFlags) -> Result<(), Fault> {
+    const AT: &str = "/sys/fs/cgroup";
+    let attributes = attributes | MountAttrFlags::MOUNT_ATTR_RELATIME;
+    if plan.cgroups.iter().any(|hierarchy| !hierarchy.place.is_empty()) {
+        let writable = attributes.difference(MountAttrFlags::MOUNT_ATTR_RDONLY);
+        mount_new(root, AT, "tmpfs", &[("mode", Some("755"))], writable)?;
+    }
+    for hierarchy in &plan.cgroups {
+        let mut options: Vec<(&str, Option<&str>)> =
+            hierarchy.controllers.iter().map(|controller| (controller.as_str(), None)).collect();
+        if let Some(name) = &hierarchy.name {
+            options.extend([("none", None), ("name", Some(name.as_str()))]);
+        }
+        let at = format!("{AT}/{}", hierarchy.place);
+        mount_new(root, at.trim_end_matches('/'), &hierarchy.kind, &options, attributes)?;
+        if hierarchy.controllers.len() > 1 {
+            let dir = place(root, AT, OFlags::RDONLY | OFlags::DIRECTORY).attempt(|| format!("open {AT}"))?;
+            for controller in &hierarchy.controllers {
+                symlinkat(hierarchy.place.as_str(), &dir, controller.as_str())
+                    .attempt(|| format!("link {AT}/{controller}"))?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The devices that every container has.
@@ -304,7 +333,9 @@ pub fn confine(plan: &ContainerPlan) -> Result<(), Fault> {
     if !plan.no_new_privileges {
         filter(plan)?;
     }
-    let keep = CapabilitySet::from_bits_retain(plan.capabilities);
+    // What this node itself has not, nobody gets: as runtimes do, that is no error.
+    let held = rustix::thread::capabilities(None).attempt(|| "see what capabilities there are")?.permitted;
+    let keep = CapabilitySet::from_bits_retain(plan.capabilities & held.bits());
     for bit in 0..64 {
         let capability = CapabilitySet::from_bits_retain(1 << bit);
         if keep.contains(capability) {

@@ -4,6 +4,7 @@
 
 use super::child;
 use super::plan::ContainerPlan;
+use super::requests::{self, Page};
 use super::wire::{self, Answer, Ask, ListedState, Request, Tell};
 use crate::fault::{Attempt, Fault};
 use crate::{beneath, mounts, sys};
@@ -12,8 +13,8 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connec
 use rustix::process::{WaitId, WaitIdOptions, waitid};
 use rustix::thread::{ThreadNameSpaceType, move_into_thread_name_spaces};
 use serde::{Deserialize, Serialize};
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::io::Write;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
@@ -52,10 +53,21 @@ pub enum Task {
     Get {
         /// From where, in the pod's network.
         address: SocketAddr,
+        /// By HTTPS.
+        tls: bool,
         /// Its path.
         path: String,
         /// Further header lines.
         headers: Vec<(String, String)>,
+        /// Giving up after.
+        timeout_ms: u64,
+    },
+    /// Ask gRPC's health protocol.
+    Health {
+        /// Of whom, in the pod's network.
+        address: SocketAddr,
+        /// About which service.
+        service: String,
         /// Giving up after.
         timeout_ms: u64,
     },
@@ -99,54 +111,19 @@ pub fn run(errand: &Errand) -> Result<i32, Fault> {
         Task::Connect { address, timeout_ms } => {
             move_into_thread_name_spaces(process.as_fd(), ThreadNameSpaceType::NETWORK)
                 .attempt(|| "enter the network")?;
-            TcpStream::connect_timeout(address, Duration::from_millis(*timeout_ms))
-                .attempt(|| format!("dial tcp {address}"))?;
-            Ok(0)
+            requests::connect(*address, Duration::from_millis(*timeout_ms)).map(|_| 0)
         }
-        Task::Get { address, path, headers, timeout_ms } => {
+        Task::Get { address, tls, path, headers, timeout_ms } => {
             move_into_thread_name_spaces(process.as_fd(), ThreadNameSpaceType::NETWORK)
                 .attempt(|| "enter the network")?;
-            get(*address, path, headers, Duration::from_millis(*timeout_ms))
+            let page = Page { address: *address, tls: *tls, path, headers };
+            requests::get(&page, Duration::from_millis(*timeout_ms)).map(|()| 0)
         }
-    }
-}
-
-fn get(
-    address: SocketAddr,
-    path: &str,
-    headers: &[(String, String)],
-    timeout: Duration,
-) -> Result<i32, Fault> {
-    let asked = || format!("Get \"http://{address}{path}\"");
-    let mut stream = TcpStream::connect_timeout(&address, timeout).attempt(asked)?;
-    stream.set_read_timeout(Some(timeout)).and(stream.set_write_timeout(Some(timeout))).attempt(asked)?;
-    let mut request = format!("GET {path} HTTP/1.1\r\nConnection: close\r\n");
-    if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("host")) {
-        request.push_str(&format!("Host: {address}\r\n"));
-    }
-    if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("user-agent")) {
-        request.push_str("User-Agent: kube-probe/1.35\r\n");
-    }
-    for (name, value) in headers {
-        request.push_str(&format!("{name}: {value}\r\n"));
-    }
-    request.push_str("\r\n");
-    stream.write_all(request.as_bytes()).attempt(asked)?;
-    // The status line is all that counts; a server that sends more is not waited for.
-    let mut answer = Vec::new();
-    let mut buffer = [0; 512];
-    while !answer.contains(&b'\n') && answer.len() < 8192 {
-        match stream.read(&mut buffer).attempt(asked)? {
-            0 => break,
-            got => answer.extend_from_slice(&buffer[..got]),
+        Task::Health { address, service, timeout_ms } => {
+            move_into_thread_name_spaces(process.as_fd(), ThreadNameSpaceType::NETWORK)
+                .attempt(|| "enter the network")?;
+            requests::health(*address, service, Duration::from_millis(*timeout_ms)).map(|()| 0)
         }
-    }
-    let line = String::from_utf8_lossy(&answer);
-    let code = line.split_whitespace().nth(1).and_then(|code| code.parse::<u16>().ok());
-    match code {
-        Some(200..400) => Ok(0),
-        Some(code) => Err(Fault::refused(format!("HTTP probe failed with statuscode: {code}"))),
-        None => Err(Fault::refused(format!("{}: malformed HTTP response", asked()))),
     }
 }
 

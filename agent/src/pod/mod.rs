@@ -4,6 +4,7 @@ pub mod child;
 pub mod join;
 pub mod logs;
 pub mod plan;
+pub mod requests;
 pub mod shim;
 pub mod wire;
 

@@ -16,8 +16,14 @@ pub struct SandboxPlan {
     pub host_ipc: bool,
     /// `kernel.` and `net.` settings of its namespaces, as paths below /proc/sys and what is written there.
     pub sysctls: Vec<(String, String)>,
+    /// Its containers see each other's processes: they share one pid namespace.
+    #[serde(default)]
+    pub shares_processes: bool,
     /// `cgroup.procs` files that the shim enters.
     pub joins: Vec<String>,
+    /// The shim knows how to go on in another log.
+    #[serde(default)]
+    pub reopens_logs: bool,
     /// Size of the pod's /dev/shm in bytes.
     pub shm_bytes: u64,
 }
@@ -59,6 +65,43 @@ pub struct ContainerPlan {
     pub seccomp: Vec<Vec<Instruction>>,
     /// Its file mode creation mask.
     pub umask: u32,
+    /// What is mounted at /sys/fs/cgroup.
+    #[serde(default)]
+    pub cgroups: Vec<CgroupMount>,
+    /// The image that it runs from, and holds while this plan is on disk (I12).
+    #[serde(default)]
+    pub image: String,
+    /// An end whose words are not in the file for them is explained by the end of the log.
+    #[serde(default)]
+    pub last_words_from_log: bool,
+    /// How much its writable layer and logs may take up, and all of its pod.
+    #[serde(default)]
+    pub storage: StorageLimits,
+    /// The signal that asks it to end.
+    #[serde(default)]
+    pub stop_signal: Option<i32>,
+}
+
+/// How much may be taken up of the disk, in bytes.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StorageLimits {
+    /// By a container's writable layer and logs.
+    pub own: Option<u64>,
+    /// By its pod.
+    pub of_pod: Option<u64>,
+}
+
+/// A hierarchy of control groups, as a container sees it: from its own group down.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CgroupMount {
+    /// Its directory below /sys/fs/cgroup; empty: that itself.
+    pub place: String,
+    /// `cgroup` or `cgroup2`.
+    pub kind: String,
+    /// The hierarchy's controllers.
+    pub controllers: Vec<String>,
+    /// Its name, if it has one.
+    pub name: Option<String>,
 }
 
 /// A mount of a container.

@@ -79,6 +79,8 @@ struct Shim {
     connections: BTreeMap<u64, Connection>,
     accepted: u64,
     slots: BTreeMap<String, Slot>,
+    /// Its containers share the pid namespace that its children are in.
+    shares_processes: bool,
     quit: bool,
 }
 
@@ -147,6 +149,10 @@ fn enter(plan: &SandboxPlan) -> Result<Shim, Fault> {
     pivot_root(".", ".").attempt(|| "make it the root")?;
     unmount(".", UnmountFlags::DETACH).attempt(|| "leave the host's root")?;
     rustix::process::chdir("/").attempt(|| "enter the shim's root")?;
+    drop(root);
+    if plan.shares_processes {
+        share_processes(&[dir.as_fd(), null.as_fd(), listener.as_fd()])?;
+    }
     std::io::stdout().write_all(READY.as_bytes()).attempt(|| "say that it is ready")?;
     std::io::stdout().flush().attempt(|| "say that it is ready")?;
     // Whoever reads the agent's output must not wait for the shim's end.
@@ -158,8 +164,26 @@ fn enter(plan: &SandboxPlan) -> Result<Shim, Fault> {
         connections: BTreeMap::new(),
         accepted: 0,
         slots: BTreeMap::new(),
+        shares_processes: plan.shares_processes,
         quit: false,
     })
+}
+
+/// Makes a pid namespace for all containers of the pod, and its first process, which only waits: it ends with the shim, and
+/// everything in the namespace with it.
+fn share_processes(not_for_it: &[BorrowedFd<'_>]) -> Result<(), Fault> {
+    sys::unshare(UnshareFlags::NEWPID).attempt(|| "make the pod's pid namespace")?;
+    let first = sys::clone_child(sys::NewNamespaces::default(), None, not_for_it, || {
+        let tied = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
+        sys::reap_by_itself();
+        while tied.is_ok() {
+            // Nothing ever comes: a signal only begins the wait anew.
+            let nothing: &mut [PollFd<'_>] = &mut [];
+            poll(nothing, None).ok();
+        }
+        1
+    });
+    first.attempt(|| "clone the pod's first process").map(drop)
 }
 
 fn open_null() -> Result<OwnedFd, Fault> {
@@ -278,6 +302,17 @@ impl Shim {
                 }
             }
             Ask::Start { id } => self.start(asked, &id),
+            Ask::Reopen { id } => {
+                let answer = match (self.slots.get_mut(&id), descriptors.into_iter().next()) {
+                    (Some(slot), Some(log)) => {
+                        slot.log = log.into();
+                        Answer::Done
+                    }
+                    (None, _) => Answer::Refused(format!("container {id} not found")),
+                    (Some(_), None) => Answer::Refused("no descriptor of its log".into()),
+                };
+                self.answer(asked, answer, &[]);
+            }
             Ask::Forget { id } => {
                 let is_ended = self.slots.get(&id).is_none_or(|slot| matches!(slot.phase, Phase::Ended(_)));
                 if is_ended {
@@ -363,7 +398,7 @@ impl Shim {
             status: status_write,
             streams: [self.null.as_fd(), out_write.as_fd(), err_write.as_fd()],
         };
-        let namespaces = sys::NewNamespaces { pid: !plan.host_pid, mount: true };
+        let namespaces = sys::NewNamespaces { pid: !plan.host_pid && !self.shares_processes, mount: true };
         let not_for_child = [placed.as_fd(), go.as_fd(), status.as_fd(), out.as_fd(), err.as_fd()];
         let cgroup = cgroup.as_ref().map(AsFd::as_fd);
         let cloned =

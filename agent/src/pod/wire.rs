@@ -50,6 +50,11 @@ pub enum Ask {
         /// Its name.
         id: String,
     },
+    /// Go on in another log, whose descriptor comes along. For shims whose sandbox says that they know it.
+    Reopen {
+        /// Its name.
+        id: String,
+    },
     /// Forget one that has ended.
     Forget {
         /// Its name.

@@ -1,14 +1,17 @@
 //! Containers: built up to their exec, let go, stopped, removed.
 
-use super::{Known, Phase, Runtime, container_group, exit, remove_dir};
+use super::rotate::{log_name, rotated};
+use super::{Known, Phase, Runtime, container_group, exit, last_words, remove_dir};
 use crate::beneath;
 use crate::compose;
+use crate::confine;
+use crate::failpoint;
 use crate::fault::{Attempt, Fault};
 use crate::fields::PodFields;
 use crate::images::Image;
 use crate::layout;
-use crate::mounts;
-use crate::pod::plan::PlannedMount;
+use crate::mounts::{self, Propagation};
+use crate::pod::plan::{ContainerPlan, PlannedMount, StorageLimits};
 use crate::pod::wire::{Answer, Ask};
 use nodefold_core::command::MountedVolume;
 use nodefold_core::event::Fact;
@@ -74,11 +77,13 @@ impl Runtime {
         let built = self.build(new, &dir, &group).and_then(|(ask, descriptors)| link.call(ask, &descriptors));
         match built {
             Ok((Answer::Parked { .. }, descriptors)) => {
+                failpoint::hit("create.parked");
                 let pidfd = descriptors.into_iter().next().map(Arc::new);
                 if let (Some(watch), Some(pidfd)) = (self.watch(), &pidfd) {
                     watch.add(key.clone(), pidfd.clone(), None);
                 }
-                let known = Known { sandbox: new.sandbox, pidfd, phase: Phase::Created, discarded: false };
+                let storage = plan_storage(&dir);
+                let known = Known::new(new.sandbox, pidfd, Phase::Created, storage);
                 self.lock().containers.insert(key, known);
                 Ok(())
             }
@@ -100,7 +105,10 @@ impl Runtime {
 
     /// Everything that the shim needs for a container, as a request and its descriptors.
     fn build(&self, new: &NewContainer<'_>, dir: &Path, group: &str) -> Result<(Ask, Vec<OwnedFd>), Fault> {
+        failpoint::hit("create.begun");
         let (pod, id) = (new.pod.uid, new.id);
+        // Until its plan, which names it, is on disk.
+        let held = self.images.store().hold()?;
         let image = self.images.get(&new.spec.image, PullPolicy::IfNotPresent)?;
         let allocatable = self.allocatable();
         let fields = PodFields {
@@ -110,7 +118,16 @@ impl Runtime {
             node_name: &self.node_name,
             pod_ip: (!new.allocated.host_network).then_some(super::POD_ADDRESS),
         };
-        let mut plan = compose::compose(new.spec, &image, &fields, &self.objects)?;
+        let mut plan = compose::compose(new.spec, &image, &fields, &self.objects, &self.layout.seccomp())?;
+        plan.cgroups = self.cgroups.shown();
+        let may_open_any = !plan.privileged && !self.cgroups.has_device_rules();
+        if may_open_any {
+            let manifest = nodefold_k8s::blob_to_json(&new.spec.rest);
+            let added = manifest["securityContext"]["capabilities"]["add"].as_array().into_iter().flatten();
+            let added: Vec<&str> = added.filter_map(|name| name.as_str()).collect();
+            plan.capabilities = confine::without_device_rules(plan.capabilities, &added)
+                .map_err(|why| Fault::refused(why).because("CreateContainerConfigError"))?;
+        }
         let mut mounts = self.etc_mounts(new)?;
         if plan.privileged {
             let dev = mounts::place(Path::new("/dev"))
@@ -119,25 +136,30 @@ impl Runtime {
             mounts.push((PlannedMount { target: "/dev".into(), directory: true }, dev));
         }
         for mounted in new.mounts {
-            mounts.push(self.volume_mount(new, mounted, &plan.env)?);
+            mounts.push(self.volume_mount(new, mounted, &plan.env, plan.privileged)?);
         }
-        // Outer mounts before what lies inside them.
-        mounts.sort_by_key(|(mount, _)| Path::new(&mount.target).components().count());
-        let (planned, volumes): (Vec<PlannedMount>, Vec<OwnedFd>) = mounts.into_iter().unzip();
-        plan.mounts = planned;
         for inner in ["upper", "work"] {
             let inner = dir.join(inner);
             fs::create_dir_all(&inner).attempt(|| format!("make {}", inner.display()))?;
         }
+        mounts.extend(last_words_mount(new, dir)?);
+        // Outer mounts before what lies inside them.
+        mounts.sort_by_key(|(mount, _)| Path::new(&mount.target).components().count());
+        let (planned, volumes): (Vec<PlannedMount>, Vec<OwnedFd>) = mounts.into_iter().unzip();
+        plan.mounts = planned;
         // What it is to be, on disk before its first side effect outside of its directory.
         let text = serde_json::to_vec(&plan).map_err(|error| Fault::refused(error.to_string()))?;
         crate::volumes::write_whole(&beneath::open_root(dir)?, "plan.json", &text)?;
+        drop(held);
+        failpoint::hit("create.planned");
         self.cgroups.make(group)?;
+        failpoint::hit("create.grouped");
         self.limit_pod(pod, new.allocated);
         self.cgroups.limit(group, &new.spec.resources)?;
         self.cgroups.devices(group, plan.privileged)?;
         let entrance = self.cgroups.entrance(group)?;
-        let root = overlay(&image.root, &dir.join("upper"), &dir.join("work"))?;
+        let root = overlay(&image.root, &dir.join("upper"), &dir.join("work"), may_open_any)?;
+        failpoint::hit("create.rooted");
         let log = self.open_log(new.pod, id)?;
         let ask = Ask::Create {
             id: layout::container_file(id),
@@ -175,6 +197,7 @@ impl Runtime {
         new: &NewContainer<'_>,
         mounted: &MountedVolume,
         env: &[(String, String)],
+        privileged: bool,
     ) -> Result<(PlannedMount, OwnedFd), Fault> {
         let name = &mounted.volume.name;
         let missing = || {
@@ -185,11 +208,16 @@ impl Runtime {
         };
         let spec = new.allocated.volume(name).ok_or_else(missing)?;
         let rest = nodefold_k8s::blob_to_json(&mounted.mount.rest);
-        if let Some(propagation @ ("HostToContainer" | "Bidirectional")) = rest["mountPropagation"].as_str() {
-            return Err(Fault::refused(format!(
-                "this node can't mount {name} with mountPropagation {propagation}"
-            )));
-        }
+        let propagation = match rest["mountPropagation"].as_str() {
+            Some("HostToContainer") => Propagation::HostToContainer,
+            Some("Bidirectional") if privileged => Propagation::Bidirectional,
+            Some("Bidirectional") => {
+                return Err(Fault::refused(format!(
+                    "mountPropagation Bidirectional of volume {name} is for privileged containers only"
+                )));
+            }
+            Some(_) | None => Propagation::None,
+        };
         let variable =
             |wanted: &str| env.iter().find(|(key, _)| key == wanted).map(|(_, value)| value.clone());
         let sub_path = match rest["subPathExpr"].as_str() {
@@ -201,7 +229,7 @@ impl Runtime {
             &mounted.volume,
             spec,
             &mounted.mount,
-            sub_path.as_deref(),
+            (sub_path.as_deref(), propagation),
         )?;
         let stat = rustix::fs::fstat(&fd).attempt(|| format!("look at volume {name}"))?;
         let directory = rustix::fs::FileType::from_raw_mode(stat.st_mode) == rustix::fs::FileType::Directory;
@@ -215,7 +243,7 @@ impl Runtime {
     fn open_log(&self, pod: &Pod, id: &ContainerId) -> Result<OwnedFd, Fault> {
         let dir = self.log_dir(pod, &id.name);
         fs::create_dir_all(&dir).attempt(|| format!("make {}", dir.display()))?;
-        let path = dir.join(format!("{}.{}.log", id.incarnation, id.attempt));
+        let path = dir.join(log_name(id));
         let log = fs::OpenOptions::new().create(true).append(true).open(&path);
         log.map(OwnedFd::from).attempt(|| format!("open {}", path.display()))
     }
@@ -224,11 +252,14 @@ impl Runtime {
     fn remove_log(&self, pod: PodUid, id: &ContainerId) -> Result<(), Fault> {
         for dir in self.pod_log_dirs(pod) {
             let of_container = dir.join(&*id.name);
-            let path = of_container.join(format!("{}.{}.log", id.incarnation, id.attempt));
-            match fs::remove_file(&path) {
-                Ok(()) => {}
-                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-                Err(error) => return Err(error).attempt(|| format!("remove {}", path.display())),
+            if let Ok(open) = beneath::open_root(&of_container) {
+                let log = log_name(id);
+                for name in rotated(&open, &log)?.into_iter().chain([log]) {
+                    match rustix::fs::unlinkat(&open, &name, rustix::fs::AtFlags::empty()) {
+                        Ok(()) | Err(Errno::NOENT) => {}
+                        Err(errno) => return Err(errno).attempt(|| format!("remove {name}")),
+                    }
+                }
             }
             // Only empty ones go.
             fs::remove_dir(&of_container).and_then(|()| fs::remove_dir(&dir)).ok();
@@ -236,7 +267,7 @@ impl Runtime {
         Ok(())
     }
 
-    fn pod_log_dirs(&self, pod: PodUid) -> Vec<PathBuf> {
+    pub(super) fn pod_log_dirs(&self, pod: PodUid) -> Vec<PathBuf> {
         let suffix = format!("_{pod}");
         let entries = fs::read_dir(self.layout.logs().join("pods")).into_iter().flatten().flatten();
         entries.map(|entry| entry.path()).filter(|path| path.to_string_lossy().ends_with(&suffix)).collect()
@@ -266,11 +297,13 @@ impl Runtime {
                 .map(|sandbox| sandbox.link.clone())
                 .ok_or_else(|| Fault::refused("its sandbox is gone"))?
         };
+        failpoint::hit("start.begun");
         let (runtime, id) = (self.clone(), id.clone());
         link.ask(Ask::Start { id: layout::container_file(&id) }, &[], move |reply| {
             let container = id.clone();
             let fault = match reply {
                 Some((Answer::Running { started_at }, _)) => {
+                    failpoint::hit("start.running");
                     runtime.now_running(pod, &id, started_at);
                     return runtime.tell(Fact::ContainerStarted { op, pod, container });
                 }
@@ -305,12 +338,21 @@ impl Runtime {
                 if let Some(watch) = self.watch() {
                     watch.grace((pod, id.clone()), grace);
                 }
-                match pidfd_send_signal(&*pidfd, Signal::TERM) {
+                match pidfd_send_signal(&*pidfd, self.stop_signal(pod, id)) {
                     Ok(()) | Err(Errno::SRCH) => Ok(()),
                     Err(errno) => Err(errno).attempt(|| format!("signal container {id}")),
                 }
             }
         }
+    }
+
+    /// The signal that a container's plan says, or TERM.
+    fn stop_signal(&self, pod: PodUid, id: &ContainerId) -> Signal {
+        let sandbox = self.lock().containers.get(&(pod, id.clone())).map(|known| known.sandbox);
+        let text =
+            sandbox.and_then(|sandbox| fs::read(self.container_dir(pod, sandbox, id).join("plan.json")).ok());
+        let plan = text.and_then(|text| serde_json::from_slice::<ContainerPlan>(&text).ok());
+        plan.and_then(|plan| Signal::from_named_raw(plan.stop_signal?)).unwrap_or(Signal::TERM)
     }
 
     /// KILL now.
@@ -370,9 +412,11 @@ impl Runtime {
             if let Some(link) = link {
                 link.call(Ask::Forget { id: layout::container_file(id) }, &[]).map(drop)?;
             }
+            failpoint::hit("remove.forgotten");
             self.cgroups.remove(&container_group(pod, id))?;
             remove_dir(&self.container_dir(pod, sandbox, id))?;
             self.lock().containers.remove(&key);
+            failpoint::hit("remove.done");
         }
         self.remove_log(pod, id)
     }
@@ -411,8 +455,33 @@ impl Runtime {
     }
 }
 
-/// A writable root over an image that stays as it is.
-fn overlay(lower: &Path, upper: &Path, work: &Path) -> Result<OwnedFd, Fault> {
+/// What a plan on disk says that its container may take up.
+pub(super) fn plan_storage(dir: &Path) -> StorageLimits {
+    let plan = fs::read(dir.join("plan.json")).ok();
+    let plan = plan.and_then(|text| serde_json::from_slice::<ContainerPlan>(&text).ok());
+    plan.map(|plan| plan.storage).unwrap_or_default()
+}
+
+/// The file for what a container says about its end, unless it mounts something there itself.
+fn last_words_mount(new: &NewContainer<'_>, dir: &Path) -> Result<Option<(PlannedMount, OwnedFd)>, Fault> {
+    let manifest = nodefold_k8s::blob_to_json(&new.spec.rest);
+    let target = manifest["terminationMessagePath"].as_str().unwrap_or("/dev/termination-log");
+    if target.is_empty() || new.mounts.iter().any(|mounted| *mounted.mount.mount_path == *target) {
+        return Ok(None);
+    }
+    let path = dir.join(last_words::FILE);
+    fs::write(&path, "").attempt(|| format!("make {}", path.display()))?;
+    // Whatever user it runs as.
+    let anybody = std::os::unix::fs::PermissionsExt::from_mode(0o666);
+    fs::set_permissions(&path, anybody).attempt(|| format!("open up {}", path.display()))?;
+    let copy =
+        mounts::place(&path).and_then(mounts::clone_of).attempt(|| format!("copy {}", path.display()))?;
+    Ok(Some((PlannedMount { target: target.to_owned(), directory: false }, copy)))
+}
+
+/// A writable root over an image that stays as it is. Where nothing else keeps a container from devices, those that an image
+/// brings are dead.
+fn overlay(lower: &Path, upper: &Path, work: &Path, no_devices: bool) -> Result<OwnedFd, Fault> {
     let (lower, upper, work) =
         (lower.display().to_string(), upper.display().to_string(), work.display().to_string());
     let with = |key| {
@@ -422,7 +491,8 @@ fn overlay(lower: &Path, upper: &Path, work: &Path) -> Result<OwnedFd, Fault> {
             ("workdir", Some(&*work)),
             ("volatile", None),
         ];
-        mounts::detached("overlay", &options, MountAttrFlags::MOUNT_ATTR_RELATIME)
+        let quiet = if no_devices { MountAttrFlags::MOUNT_ATTR_NODEV } else { MountAttrFlags::empty() };
+        mounts::detached("overlay", &options, MountAttrFlags::MOUNT_ATTR_RELATIME | quiet)
     };
     // Before 6.8 there is only `lowerdir`, in which a colon separates.
     with("lowerdir+").or_else(|_| with("lowerdir"))

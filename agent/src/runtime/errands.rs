@@ -153,9 +153,7 @@ pub fn task_of(handler: &Value, container: &Value, timeout: Nanos) -> Result<Opt
         if kind == "tcpSocket" {
             return Ok(Some(Task::Connect { address, timeout_ms }));
         }
-        if action["scheme"].as_str() == Some("HTTPS") {
-            return Err("this node can't speak HTTPS to a container".into());
-        }
+        let tls = action["scheme"].as_str() == Some("HTTPS");
         let path = action["path"].as_str().filter(|path| !path.is_empty()).unwrap_or("/").to_owned();
         let path = if path.starts_with('/') { path } else { format!("/{path}") };
         let headers = action["httpHeaders"].as_array().into_iter().flatten();
@@ -165,9 +163,15 @@ pub fn task_of(handler: &Value, container: &Value, timeout: Nanos) -> Result<Opt
             })
             .filter(|(name, value)| !format!("{name}{value}").contains(['\r', '\n']))
             .collect();
-        return Ok(Some(Task::Get { address, path, headers, timeout_ms }));
+        return Ok(Some(Task::Get { address, tls, path, headers, timeout_ms }));
     }
-    Err("this node knows no such handler (exec, httpGet, tcpSocket and sleep it knows)".into())
+    let grpc = &handler["grpc"];
+    if grpc.is_object() {
+        let address = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port_of(&grpc["port"], container)?);
+        let service = grpc["service"].as_str().unwrap_or("").to_owned();
+        return Ok(Some(Task::Health { address, service, timeout_ms }));
+    }
+    Err("this node knows no such handler (exec, httpGet, tcpSocket, grpc and sleep it knows)".into())
 }
 
 /// A port by number, or by the name that the container gives it.

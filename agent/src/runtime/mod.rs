@@ -3,22 +3,28 @@
 
 mod containers;
 mod errands;
+mod last_words;
 mod link;
 mod observe;
+mod rotate;
 mod sandboxes;
+mod usage;
 mod watch;
 
 pub use containers::NewContainer;
 pub use errands::{Done, errand_from_outside, task_of};
+pub use rotate::{LogLimits, rotated};
 pub use sandboxes::pod_resources;
 
 use crate::cgroups::Cgroups;
+use crate::credentials::Issuer;
 use crate::fault::{Attempt, Fault};
+use crate::housekeeping::Habits;
 use crate::images::Images;
 use crate::layout::{self, Layout};
 use crate::mounts;
 use crate::objects::Objects;
-use crate::pod::plan::ExitRecord;
+use crate::pod::plan::{ExitRecord, StorageLimits};
 use crate::process::Process;
 use crate::volumes::Volumes;
 use crossbeam_channel::Sender;
@@ -48,7 +54,11 @@ pub struct Parts {
     /// The node's allocatable.
     pub allocatable: ResourceList,
     /// Images.
-    pub images: Images,
+    pub images: Arc<Images>,
+    /// How it keeps house.
+    pub habits: Habits,
+    /// Who issues service accounts' tokens.
+    pub issuer: Arc<dyn Issuer>,
     /// Secrets and configMaps, for environments.
     pub objects: Objects,
     /// The program that is started as a shim: this one, if it dispatches.
@@ -60,7 +70,7 @@ pub struct Runtime {
     layout: Layout,
     node_name: Name,
     allocatable: Mutex<ResourceList>,
-    images: Images,
+    images: Arc<Images>,
     objects: Objects,
     volumes: Arc<Volumes>,
     cgroups: Cgroups,
@@ -84,6 +94,8 @@ struct Sandbox {
     link: Arc<Link>,
     /// Its end is our doing.
     stopping: bool,
+    /// Its shim knows how to go on in another log.
+    reopens_logs: bool,
 }
 
 /// A container.
@@ -93,6 +105,16 @@ struct Known {
     phase: Phase,
     /// It is being removed before it ever ran: its end is nobody's news.
     discarded: bool,
+    /// What it, and its pod, may take up of the disk.
+    storage: StorageLimits,
+    /// What it said about its end.
+    last_words: String,
+}
+
+impl Known {
+    fn new(sandbox: u32, pidfd: Option<Arc<OwnedFd>>, phase: Phase, storage: StorageLimits) -> Known {
+        Known { sandbox, pidfd, phase, discarded: false, storage, last_words: String::new() }
+    }
 }
 
 /// How far a container is.
@@ -214,12 +236,17 @@ impl Runtime {
     /// A container ended: told once, whichever source was first.
     fn exited(&self, pod: PodUid, id: &ContainerId, record: ExitRecord) {
         let key = (pod, id.clone());
+        // Before anybody can be told of the end.
+        let sandbox = self.lock().containers.get(&key).map(|known| known.sandbox);
+        let last_words =
+            sandbox.map(|sandbox| self.last_words(pod, sandbox, id, &record)).unwrap_or_default();
         let discarded = {
             let mut state = self.lock();
             match state.containers.get_mut(&key) {
                 Some(known) if !matches!(known.phase, Phase::Ended(_)) => {
                     known.phase = Phase::Ended(record.clone());
                     known.pidfd = None;
+                    known.last_words = last_words;
                     known.discarded
                 }
                 Some(_) | None => return,
@@ -229,6 +256,8 @@ impl Runtime {
         if let Some(watch) = self.watch() {
             watch.forget(&key);
         }
+        // In a pid namespace that containers share, what it started lives on: it ends with it, as everywhere.
+        self.cgroups.kill(&container_group(pod, id)).ok();
         // What never ran has no exit: its start failed, and that was told.
         if record.start_error.is_none() && !discarded {
             self.tell(Fact::ContainerExited { pod, container: id.clone(), exit: exit(&record) });

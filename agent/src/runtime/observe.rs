@@ -1,9 +1,10 @@
 //! Finding again what is there: shims that outlived an agent, containers with them, and records of those that ended.
 
+use super::containers::plan_storage;
 use super::{Known, Phase, Runtime, container_group, exit};
 use crate::fault::{Attempt, Fault};
 use crate::layout;
-use crate::pod::plan::{ExitRecord, SandboxPlan};
+use crate::pod::plan::{ExitRecord, SandboxPlan, StorageLimits};
 use crate::pod::wire::{Answer, Ask, ListedState};
 use nodefold_core::event::{SeenContainer, SeenSandbox, SeenState};
 use nodefold_core::ids::{ContainerId, Name, PodUid};
@@ -86,9 +87,12 @@ impl Runtime {
                 };
                 watch.add((pod, id.clone()), pidfd.clone(), started_at);
             }
-            self.lock()
-                .containers
-                .insert((pod, id), Known { sandbox: attempt, pidfd, phase, discarded: false });
+            let storage = plan_storage(&self.container_dir(pod, attempt, &id));
+            let mut known = Known::new(attempt, pidfd, phase, storage);
+            if let Phase::Ended(record) = &known.phase {
+                known.last_words = self.last_words(pod, attempt, &id, record);
+            }
+            self.lock().containers.insert((pod, id), known);
         }
         // A directory without a container: an agent died between the two. Nothing runs in it.
         for file in names_in(&self.sandbox_dir(pod, attempt).join("c"))? {
@@ -118,8 +122,9 @@ impl Runtime {
                     record
                 }
             };
-            let known =
-                Known { sandbox: attempt, pidfd: None, phase: Phase::Ended(record), discarded: false };
+            let last_words = self.last_words(pod, attempt, &id, &record);
+            let mut known = Known::new(attempt, None, Phase::Ended(record), StorageLimits::default());
+            known.last_words = last_words;
             self.lock().containers.insert((pod, id), known);
         }
         Ok(())
@@ -161,9 +166,14 @@ impl Runtime {
 impl Runtime {
     /// The address that a sandbox was made with.
     fn address_of(&self, pod: PodUid, attempt: u32) -> Option<Name> {
-        let text = fs::read(self.sandbox_dir(pod, attempt).join("sandbox.json")).ok()?;
-        let plan: SandboxPlan = serde_json::from_slice(&text).ok()?;
+        let plan = self.sandbox_plan(pod, attempt)?;
         (!plan.host_network).then(|| super::POD_ADDRESS.into())
+    }
+
+    /// What a sandbox was made with.
+    pub(super) fn sandbox_plan(&self, pod: PodUid, attempt: u32) -> Option<SandboxPlan> {
+        let text = fs::read(self.sandbox_dir(pod, attempt).join("sandbox.json")).ok()?;
+        serde_json::from_slice(&text).ok()
     }
 }
 

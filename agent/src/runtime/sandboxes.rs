@@ -3,6 +3,7 @@
 use super::{Phase, Runtime, Sandbox, container_group, pod_group, remove_dir, shim_group};
 use crate::beneath;
 use crate::compose;
+use crate::failpoint;
 use crate::fault::{Attempt, Fault};
 use crate::fields::PodFields;
 use crate::layout;
@@ -38,11 +39,6 @@ impl Runtime {
             return Ok(());
         }
         let manifest = nodefold_k8s::blob_to_json(&allocated.rest);
-        if manifest["shareProcessNamespace"].as_bool() == Some(true) {
-            return Err(Fault::refused(
-                "this node can't share a process namespace between a pod's containers",
-            ));
-        }
         let made = self.make_sandbox(attempt, pod, allocated, &manifest);
         if made.is_err() {
             // What was made of it goes again, so that the next attempt begins anew; a shim that came up is killed.
@@ -60,6 +56,7 @@ impl Runtime {
         manifest: &serde_json::Value,
     ) -> Result<(), Fault> {
         let uid = pod.uid;
+        failpoint::hit("sandbox.begun");
         let dir = self.sandbox_dir(uid, attempt);
         for inner in ["c", "etc"] {
             let inner = dir.join(inner);
@@ -80,19 +77,23 @@ impl Runtime {
         self.write_etc(&dir.join("etc"), &hostname, manifest, allocated.host_network)?;
         let group = shim_group(uid, attempt);
         self.cgroups.make(&group)?;
+        failpoint::hit("sandbox.grouped");
         self.limit_pod(uid, allocated);
         let plan = SandboxPlan {
             dir: dir.display().to_string(),
             hostname,
             host_network: allocated.host_network,
             host_ipc: manifest["hostIPC"].as_bool().unwrap_or(false),
+            shares_processes: manifest["shareProcessNamespace"].as_bool().unwrap_or(false),
             sysctls: sysctls(manifest)?,
             joins: self.cgroups.procs(&group).iter().map(|path| path.display().to_string()).collect(),
             shm_bytes: SHM_BYTES,
+            reopens_logs: true,
         };
         let text = serde_json::to_vec(&plan).map_err(|error| Fault::refused(error.to_string()))?;
         let path = dir.join("sandbox.json");
         fs::write(&path, text).attempt(|| format!("write {}", path.display()))?;
+        failpoint::hit("sandbox.planned");
         let mut child = Command::new(&self.shim_program)
             .arg(shim::ARGUMENT)
             .arg(&path)
@@ -108,7 +109,10 @@ impl Runtime {
             child.kill().and_then(|()| child.wait()).attempt(|| "end a shim that did not come up")?;
             return Err(Fault::refused(format!("the pod's shim did not come up: {told}")));
         }
-        self.connect(uid, attempt, Some(child))
+        failpoint::hit("sandbox.up");
+        self.connect(uid, attempt, Some(child))?;
+        failpoint::hit("sandbox.connected");
+        Ok(())
     }
 
     /// Connects to a sandbox's shim and hears of exits from now on.
@@ -136,7 +140,9 @@ impl Runtime {
             }
         };
         let link = Link::connect(&dir, exited, closed)?;
-        self.lock().sandboxes.insert((pod, attempt), Sandbox { link: link.clone(), stopping: false });
+        let reopens_logs = self.sandbox_plan(pod, attempt).is_some_and(|plan| plan.reopens_logs);
+        let sandbox = Sandbox { link: link.clone(), stopping: false, reopens_logs };
+        self.lock().sandboxes.insert((pod, attempt), sandbox);
         link.call(Ask::Subscribe, &[]).map(drop)
     }
 
@@ -197,7 +203,9 @@ impl Runtime {
             self.wait_until(|runtime| !runtime.lock().sandboxes.contains_key(&(pod, attempt)));
         }
         // A shim that this agent never was connected to, or that hangs.
-        self.cgroups.kill(&shim_group(pod, attempt))
+        self.cgroups.kill(&shim_group(pod, attempt))?;
+        failpoint::hit("sandbox.stopped");
+        Ok(())
     }
 
     fn living_in(&self, pod: PodUid, attempt: u32) -> Vec<ContainerId> {
@@ -239,6 +247,7 @@ impl Runtime {
         // Containers that are kept for their exit (their records live in the sandbox's directory) are forgotten with it.
         self.lock().containers.retain(|(of, _), known| *of != pod || known.sandbox != attempt);
         remove_dir(&dir)?;
+        failpoint::hit("sandbox.removed");
         let of_pod = dir.parent().map(std::path::Path::to_owned).unwrap_or_default();
         match fs::remove_dir(&of_pod) {
             // The last of the pod's sandboxes: its groups go, too, and the logs of a pod that left none.

@@ -3,6 +3,7 @@
 
 use super::ownership;
 use crate::beneath;
+use crate::failpoint;
 use crate::fault::{Attempt, Fault};
 use nodefold_core::time::Time;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -74,13 +75,18 @@ pub fn write(dir: &OwnedFd, payload: &Payload, group: Option<u32>, now: Time) ->
         return link(dir, payload);
     }
     let (name, fresh) = new_directory(dir, now)?;
+    failpoint::hit("write.named");
     fill(&fresh, payload)?;
+    failpoint::hit("write.filled");
     if let Some(group) = group {
         ownership::give_to_group(fresh.as_fd(), group, true)?;
     }
     symlinkat(&name, dir, DATA_NEXT).attempt(|| "link the new content")?;
+    failpoint::hit("write.linked");
     renameat(dir, DATA_NEXT, dir, DATA).attempt(|| "swap in the new content")?;
+    failpoint::hit("write.swapped");
     link(dir, payload)?;
+    failpoint::hit("write.shown");
     if let Some(former) = current {
         beneath::remove_tree(dir, former)?;
     }

@@ -2,6 +2,7 @@
 //! earlier one left. Nothing here decides whether it is time.
 
 mod atomic;
+mod bundles;
 mod empty_dir;
 mod host_path;
 mod ownership;
@@ -12,32 +13,52 @@ pub use empty_dir::memory_size;
 pub use record::write_whole;
 
 use crate::beneath;
+use crate::credentials::{Certificates, Tokens};
+use crate::failpoint;
 use crate::fault::{Attempt, Fault};
 use crate::fields::PodFields;
+use crate::images::Images;
 use crate::layout::{self, Layout};
-use crate::mounts;
+use crate::mounts::{self, Propagation};
 use crate::objects::Objects;
+use crate::usage;
 use nodefold_core::event::SeenMount;
 use nodefold_core::ids::{Name, PodUid, VolumeId};
 use nodefold_core::resources::ResourceList;
 use nodefold_core::spec::{Pod, PodSpec, Volume, VolumeMount, VolumeSource};
 use nodefold_core::time::Time;
-use record::VolumeRecord;
+use payload::Gathered;
+use record::{HeldImage, VolumeRecord};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, Mode, OFlags, fchmod, fstat, mkdirat, unlinkat};
 use rustix::io::Errno;
 use std::path::{Component, Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Where volumes' contents come from.
+pub struct Sources {
+    /// Secrets, configMaps, trust bundles.
+    pub objects: Objects,
+    /// Images.
+    pub images: Arc<Images>,
+    /// Service accounts' tokens.
+    pub tokens: Tokens,
+    /// Pods' certificates.
+    pub certificates: Certificates,
+}
 
 /// Everything that the pods' directory holds.
 pub struct Volumes {
     layout: Layout,
-    objects: Objects,
+    sources: Sources,
     node_name: Name,
     allocatable: Mutex<ResourceList>,
     /// Held while directories that volumes share are made or removed, so that neither happens under the other.
     shared_directories: Mutex<()>,
 }
+
+/// The plugin whose volumes containers write to.
+const EMPTY_DIR: &str = "kubernetes.io~empty-dir";
 
 /// What a set-up or refresh is about.
 pub struct Wanted<'a> {
@@ -53,6 +74,15 @@ pub struct Wanted<'a> {
     pub now: Time,
 }
 
+/// What a set-up made known.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SetUp {
+    /// When what it shows is to be renewed.
+    pub renew_at: Option<Time>,
+    /// The digest of the image that it shows.
+    pub image: Option<String>,
+}
+
 /// A pod's directories, open.
 struct PodDirs {
     pod: OwnedFd,
@@ -63,14 +93,14 @@ impl Volumes {
     /// The volumes of a node. Makes its directory if need be.
     pub fn new(
         layout: Layout,
-        objects: Objects,
+        sources: Sources,
         node_name: Name,
         allocatable: ResourceList,
     ) -> Result<Volumes, Fault> {
         let pods = layout.pods();
         std::fs::create_dir_all(&pods).attempt(|| format!("make {}", pods.display()))?;
         let (allocatable, shared_directories) = (Mutex::new(allocatable), Mutex::new(()));
-        Ok(Volumes { layout, objects, node_name, allocatable, shared_directories })
+        Ok(Volumes { layout, sources, node_name, allocatable, shared_directories })
     }
 
     /// The node's allocatable changed.
@@ -113,13 +143,17 @@ impl Volumes {
     }
 
     /// Sets a volume up. What could not be set up whole leaves nothing, unless the error says that it is uncertain.
-    pub fn set_up(&self, wanted: &Wanted<'_>) -> Result<(), Fault> {
+    pub fn set_up(&self, wanted: &Wanted<'_>) -> Result<SetUp, Fault> {
         let name: &str = &wanted.volume.name;
         let content = self.content(wanted)?;
+        // Until its record holds it.
+        let _held = self.sources.images.store().hold()?;
+        let mut image = None;
         match &wanted.spec.source {
             VolumeSource::HostPath => host_path::check(wanted.spec)?,
-            VolumeSource::Image { reference, .. } => {
-                return Err(Fault::refused(format!("this node can't mount image {reference} as a volume")));
+            VolumeSource::Image { reference, pull_policy } => {
+                let found = self.sources.images.get(reference, *pull_policy)?;
+                image = Some(HeldImage { id: found.id, root: found.root });
             }
             VolumeSource::Unsupported { kind } => {
                 return Err(Fault::refused(format!("this node has no way to mount a volume of type {kind}")));
@@ -130,11 +164,14 @@ impl Volumes {
             | VolumeSource::DownwardApi
             | VolumeSource::Projected(_) => {}
         }
+        failpoint::hit("set-up.begun");
         let plugin = layout::plugin(&wanted.spec.source);
         let record = |ready| VolumeRecord {
             generation: wanted.volume.generation,
             plugin: plugin.map(str::to_owned),
             ready,
+            size_limit: size_limit(&wanted.spec.source),
+            image: image.clone(),
         };
         let (dirs, was_ready) = {
             let _held = self.directories();
@@ -151,15 +188,23 @@ impl Volumes {
             };
             if !was_ready {
                 record::write(&dirs.records, name, &record(false))?;
+                failpoint::hit("set-up.recorded");
                 if let Some(plugin) = plugin {
                     self.make_place(&dirs, plugin, name)?;
+                    failpoint::hit("set-up.placed");
                 }
             }
             (dirs, was_ready)
         };
         let done = self.realise(wanted, &dirs, plugin, content.as_ref(), was_ready);
         match done {
-            Ok(()) => record::write(&dirs.records, name, &record(true)),
+            Ok(()) => {
+                failpoint::hit("set-up.written");
+                record::write(&dirs.records, name, &record(true))?;
+                failpoint::hit("set-up.done");
+                let renew_at = content.and_then(|content| content.renew_at);
+                Ok(SetUp { renew_at, image: image.map(|image| image.id) })
+            }
             // What was whole before stays as it is (I6).
             Err(fault) if was_ready => Err(fault),
             Err(fault) => match self.tear_down(wanted.pod.uid, wanted.volume) {
@@ -188,32 +233,24 @@ impl Volumes {
         wanted: &Wanted<'_>,
         dirs: &PodDirs,
         plugin: Option<&str>,
-        content: Option<&atomic::Payload>,
+        content: Option<&Gathered>,
         was_ready: bool,
     ) -> Result<(), Fault> {
         let Some(plugin) = plugin else { return Ok(()) };
         let name: &str = &wanted.volume.name;
         let of_plugin = beneath::open_dir(&dirs.pod, Path::new("volumes").join(plugin))
             .attempt(|| format!("open volumes/{plugin}"))?;
-        let limit = match &wanted.spec.source {
-            VolumeSource::EmptyDir { size_limit, .. } => *size_limit,
-            VolumeSource::ConfigMap(_)
-            | VolumeSource::Secret(_)
-            | VolumeSource::DownwardApi
-            | VolumeSource::Projected(_)
-            | VolumeSource::Image { .. }
-            | VolumeSource::HostPath
-            | VolumeSource::Unsupported { .. } => None,
-        };
+        let limit = size_limit(&wanted.spec.source);
         let allocatable = self.allocatable.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let size = empty_dir::memory_size(wanted.allocated, &allocatable, limit);
         empty_dir::set_up(&of_plugin, name, wanted, size)?;
+        failpoint::hit("set-up.mounted");
         let dir = beneath::open_dir(&of_plugin, name).attempt(|| format!("open volume {name}"))?;
         let group = fs_group(wanted.allocated);
         match content {
-            Some(payload) => {
+            Some(content) => {
                 nested_mount_points(&dir, wanted)?;
-                atomic::write(&dir, payload, group, wanted.now)?;
+                atomic::write(&dir, &content.payload, group, wanted.now)?;
                 if let Some(group) = group {
                     // The root itself; the content was given away before it was swapped in.
                     rustix::fs::fchown(&dir, None, Some(rustix::fs::Gid::from_raw(group)))
@@ -234,7 +271,7 @@ impl Volumes {
         Ok(())
     }
 
-    fn content(&self, wanted: &Wanted<'_>) -> Result<Option<atomic::Payload>, Fault> {
+    fn content(&self, wanted: &Wanted<'_>) -> Result<Option<Gathered>, Fault> {
         let allocatable = self.allocatable.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let fields = PodFields {
             pod: wanted.pod,
@@ -243,11 +280,12 @@ impl Volumes {
             node_name: &self.node_name,
             pod_ip: None,
         };
-        payload::gather(wanted.spec, &self.objects, &fields)
+        payload::gather(wanted.spec, &self.sources, &fields, wanted.now)
     }
 
     /// Writes the newest content of a volume that is set up. A failure leaves the former content as it was (I6).
-    pub fn refresh(&self, wanted: &Wanted<'_>) -> Result<(), Fault> {
+    /// When it is to be renewed is returned.
+    pub fn refresh(&self, wanted: &Wanted<'_>) -> Result<Option<Time>, Fault> {
         let name: &str = &wanted.volume.name;
         let content = self.content(wanted)?;
         let dirs = self.pod(wanted.pod.uid)?;
@@ -257,7 +295,8 @@ impl Volumes {
         };
         match (&dirs, &record) {
             (Some(dirs), Some(record)) if record.ready && record.generation == wanted.volume.generation => {
-                self.realise(wanted, dirs, record.plugin.as_deref(), content.as_ref(), true)
+                self.realise(wanted, dirs, record.plugin.as_deref(), content.as_ref(), true)?;
+                Ok(content.and_then(|content| content.renew_at))
             }
             _ => Err(Fault::refused(format!("volume {} is not set up: nothing to refresh", wanted.volume))),
         }
@@ -273,15 +312,23 @@ impl Volumes {
         if record.generation != volume.generation {
             return Ok(());
         }
+        failpoint::hit("tear-down.begun");
         if record.ready {
             record.ready = false;
             record::write(&dirs.records, name, &record)?;
         }
+        failpoint::hit("tear-down.noted");
         if let Some(plugin) = &record.plugin {
             self.remove_place(&dirs.pod, plugin, name)?;
         }
+        failpoint::hit("tear-down.removed");
         record::forget(&dirs.records, name)?;
-        self.remove_empty(pod)
+        failpoint::hit("tear-down.forgotten");
+        // As a kubelet does: the pod's other volumes ask anew (kubelet-volumes §2.4).
+        self.sources.tokens.forget(pod);
+        self.remove_empty(pod)?;
+        failpoint::hit("tear-down.done");
+        Ok(())
     }
 
     /// What lies where a volume of this name would, without a record: a kubelet's, or one whose record was lost.
@@ -313,7 +360,9 @@ impl Volumes {
                 beneath::empty_dir(dir.as_fd())?;
             }
             drop(dir);
+            failpoint::hit("tear-down.emptied");
             mounts::unmount_all(&of_plugin, name)?;
+            failpoint::hit("tear-down.unmounted");
         }
         beneath::remove_tree(&of_plugin, name)
     }
@@ -398,6 +447,42 @@ impl Volumes {
         Ok(seen)
     }
 
+    /// The volumes whose containers write to a disk, with what each may take up.
+    pub fn on_disk(&self) -> Result<Vec<(PodUid, VolumeId, Option<u64>)>, Fault> {
+        let mut found = Vec::new();
+        for (pod, dirs) in self.all_pods()? {
+            for name in record::volumes(&dirs.records)? {
+                let Some(record) = record::read(&dirs.records, &name)? else { continue };
+                if record.ready && record.plugin.as_deref() == Some(EMPTY_DIR) {
+                    let volume = VolumeId { name: name.as_str().into(), generation: record.generation };
+                    found.push((pod, volume, record.size_limit));
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// What an emptyDir takes up of the disk; `None`: it is not there, or in memory.
+    pub fn usage_of(&self, pod: PodUid, volume: &VolumeId) -> Result<Option<u64>, Fault> {
+        match self.empty_dir(pod, volume)? {
+            Some(dir) if !mounts::is_tmpfs(&dir) && !mounts::is_hugetlbfs(&dir) => {
+                usage::of_tree(&dir).map(Some)
+            }
+            Some(_) | None => Ok(None),
+        }
+    }
+
+    /// An emptyDir that is set up, open.
+    pub fn empty_dir(&self, pod: PodUid, volume: &VolumeId) -> Result<Option<OwnedFd>, Fault> {
+        let Some(dirs) = self.pod(pod)? else { return Ok(None) };
+        let path = Path::new("volumes").join(EMPTY_DIR).join(&*volume.name);
+        match beneath::open_dir(&dirs.pod, path) {
+            Ok(dir) => Ok(Some(dir)),
+            Err(Errno::NOENT) => Ok(None),
+            Err(errno) => Err(errno).attempt(|| format!("open volume {}", volume.name)),
+        }
+    }
+
     /// The names of a pod's volumes that are on the host in any form, whole or not.
     pub fn names(&self, pod: PodUid) -> Result<Vec<Name>, Fault> {
         let mut names: Vec<Name> =
@@ -410,25 +495,34 @@ impl Volumes {
         Ok(names)
     }
 
-    /// A mount of a volume for one container: a private copy, read-only where asked, not attached anywhere yet.
+    /// A mount of a volume for one container: a copy of all of it or of what lies at a subPath, read-only where asked, not
+    /// attached anywhere yet.
     pub fn mount_for(
         &self,
         pod: PodUid,
         volume: &VolumeId,
         spec: &Volume,
         mount: &VolumeMount,
-        sub_path: Option<&str>,
+        (sub_path, propagation): (Option<&str>, Propagation),
     ) -> Result<OwnedFd, Fault> {
         let place = self.place(pod, volume, spec)?;
         let place = match sub_path {
-            Some(path) if !path.is_empty() => sub_place(&place, path)?,
+            Some(path) if !path.is_empty() => {
+                let may_make = !matches!(spec.source, VolumeSource::Image { .. });
+                sub_place(&place, path, may_make)?
+            }
             Some(_) | None => place,
         };
-        let clone =
-            mounts::clone_of(&place).attempt(|| format!("copy the mount of volume {}", volume.name))?;
+        let clone = mounts::clone_with(&place, propagation)
+            .map_err(|fault| fault.of(&format!("volume {}", volume.name)))?;
         let rest = nodefold_k8s::blob_to_json(&mount.rest);
         let read_only = mount.read_only || is_read_only_by_kind(&spec.source);
-        if read_only {
+        if matches!(spec.source, VolumeSource::Image { .. }) {
+            // Nobody runs a program of it, opens a device or gains anything by it.
+            let quiet = libc::MOUNT_ATTR_NOEXEC | libc::MOUNT_ATTR_NODEV | libc::MOUNT_ATTR_NOSUID;
+            crate::sys::mount_setattr(&clone, libc::MOUNT_ATTR_RDONLY | quiet, 0, true)
+                .attempt(|| format!("make the mount of image volume {} read-only", volume.name))?;
+        } else if read_only {
             let recursive = matches!(rest["recursiveReadOnly"].as_str(), Some("Enabled" | "IfPossible"));
             crate::sys::mount_setattr(&clone, libc::MOUNT_ATTR_RDONLY, 0, recursive)
                 .attempt(|| format!("make the mount of volume {} read-only", volume.name))?;
@@ -444,16 +538,31 @@ impl Volumes {
         if !record.ready || record.generation != volume.generation {
             return Err(missing());
         }
-        match &record.plugin {
-            Some(plugin) => {
+        match (&record.plugin, &record.image) {
+            (_, Some(image)) => beneath::open_root(&image.root),
+            (Some(plugin), None) => {
                 let path = Path::new("volumes").join(plugin).join(&*volume.name);
                 beneath::open_dir(&dirs.pod, path).attempt(|| format!("open volume {}", volume.name))
             }
-            None => {
+            (None, None) => {
                 let path = host_path::path(spec);
                 mounts::place(&path).attempt(|| format!("open {}", path.display()))
             }
         }
+    }
+}
+
+/// `sizeLimit`, of the one kind that has it.
+fn size_limit(source: &VolumeSource) -> Option<u64> {
+    match source {
+        VolumeSource::EmptyDir { size_limit, .. } => *size_limit,
+        VolumeSource::ConfigMap(_)
+        | VolumeSource::Secret(_)
+        | VolumeSource::DownwardApi
+        | VolumeSource::Projected(_)
+        | VolumeSource::Image { .. }
+        | VolumeSource::HostPath
+        | VolumeSource::Unsupported { .. } => None,
     }
 }
 
@@ -470,7 +579,7 @@ fn is_read_only_by_kind(source: &VolumeSource) -> bool {
 }
 
 /// What lies at a subPath of a volume, made as a directory if it is missing. Links are followed only within the volume.
-fn sub_place(volume: &OwnedFd, path: &str) -> Result<OwnedFd, Fault> {
+fn sub_place(volume: &OwnedFd, path: &str, may_make: bool) -> Result<OwnedFd, Fault> {
     let refused = |why: &str| Fault::refused(format!("subPath {path:?} {why}"));
     let is_inside =
         Path::new(path).components().all(|c| matches!(c, Component::Normal(_) | Component::CurDir));
@@ -481,7 +590,7 @@ fn sub_place(volume: &OwnedFd, path: &str) -> Result<OwnedFd, Fault> {
     let open = || rustix::fs::openat2(volume, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), resolve);
     match open() {
         Ok(place) => Ok(place),
-        Err(Errno::NOENT) => {
+        Err(Errno::NOENT) if may_make => {
             let mode = fstat(volume).attempt(|| "look at the volume")?.st_mode & 0o777;
             beneath::make_dirs(volume, path, Mode::from_raw_mode(mode))
                 .attempt(|| format!("make subPath {path}"))

@@ -1,46 +1,69 @@
 //! What a volume of objects shows: keys as files, by the rules of kubelet-volumes §2.3. Nothing here touches a disk, so a
 //! volume whose content can't be had leaves none.
 
+use super::Sources;
 use super::atomic::{File, Payload, check_path};
+use super::bundles;
+use crate::credentials::TokenRequest;
 use crate::fault::Fault;
 use crate::fields::PodFields;
 use crate::objects::Objects;
 use nodefold_core::ids::ObjectKind;
-use nodefold_core::spec::{ObjectSource, ProjectedSource, Volume, VolumeSource};
+use nodefold_core::spec::{ObjectSource, PodSpec, ProjectedSource, Volume, VolumeSource};
+use nodefold_core::time::{Nanos, Time};
 use serde_json::Value;
 
 /// The mode of files whose manifest gives none: the API's default.
 const DEFAULT_MODE: u32 = 0o644;
+/// How long a token lives whose manifest does not say, and a certificate: the API's defaults.
+const DEFAULT_TOKEN_SECONDS: u64 = 3600;
+const DEFAULT_CERTIFICATE_SECONDS: u64 = 86_400;
+
+/// What a volume shows, and when that wants renewing.
+#[derive(Default)]
+pub struct Gathered {
+    /// Its files.
+    pub payload: Payload,
+    /// When a credential of it is to be renewed.
+    pub renew_at: Option<Time>,
+}
 
 /// Gathers what a volume shows; `None` for a volume that shows no objects.
-pub fn gather(volume: &Volume, objects: &Objects, pod: &PodFields<'_>) -> Result<Option<Payload>, Fault> {
+pub fn gather(
+    volume: &Volume,
+    sources: &Sources,
+    pod: &PodFields<'_>,
+    now: Time,
+) -> Result<Option<Gathered>, Fault> {
+    let objects = &sources.objects;
     let manifest = nodefold_k8s::blob_to_json(&volume.rest);
-    let mut payload = Payload::new();
+    let mut gathered = Gathered::default();
+    let payload = &mut gathered.payload;
     match &volume.source {
         VolumeSource::ConfigMap(source) => {
             let manifest = &manifest["configMap"];
-            object(objects, source, manifest, mode_of(manifest), &mut payload).map_err(Fault::refused)?;
+            object(objects, source, manifest, mode_of(manifest), payload).map_err(Fault::refused)?;
         }
         VolumeSource::Secret(source) => {
             let manifest = &manifest["secret"];
-            object(objects, source, manifest, mode_of(manifest), &mut payload).map_err(Fault::refused)?;
+            object(objects, source, manifest, mode_of(manifest), payload).map_err(Fault::refused)?;
         }
         VolumeSource::DownwardApi => {
             let manifest = &manifest["downwardAPI"];
-            downward(pod, manifest, mode_of(manifest), &mut payload).map_err(Fault::refused)?;
+            downward(pod, manifest, mode_of(manifest), payload).map_err(Fault::refused)?;
         }
-        VolumeSource::Projected(sources) => {
-            projected(sources, &manifest["projected"], objects, pod, &mut payload)?;
+        VolumeSource::Projected(list) => {
+            projected(list, &manifest["projected"], sources, pod, now, &mut gathered)?;
         }
         VolumeSource::EmptyDir { .. }
         | VolumeSource::Image { .. }
         | VolumeSource::HostPath
         | VolumeSource::Unsupported { .. } => return Ok(None),
     }
-    for path in payload.keys() {
+    for path in gathered.payload.keys() {
         check_path(path)?;
     }
-    Ok(Some(payload))
+    Ok(Some(gathered))
 }
 
 fn mode_of(manifest: &Value) -> u32 {
@@ -122,15 +145,19 @@ fn downward(
 
 /// Sources in order, a later one over an earlier one's path; the errors of all together.
 fn projected(
-    sources: &[ProjectedSource],
+    list: &[ProjectedSource],
     manifest: &Value,
-    objects: &Objects,
+    sources: &Sources,
     pod: &PodFields<'_>,
-    into: &mut Payload,
+    now: Time,
+    gathered: &mut Gathered,
 ) -> Result<(), Fault> {
+    let objects = &sources.objects;
     let default_mode = mode_of(manifest);
+    let Gathered { payload: into, renew_at } = gathered;
+    let mut renew = |at: Time| *renew_at = Some(renew_at.map_or(at, |earlier: Time| earlier.min(at)));
     let mut errors = Vec::new();
-    for (i, source) in sources.iter().enumerate() {
+    for (i, source) in list.iter().enumerate() {
         let manifest = &manifest["sources"][i];
         let done = match source {
             ProjectedSource::ConfigMap(source) => {
@@ -140,44 +167,91 @@ fn projected(
                 object(objects, source, &manifest["secret"], default_mode, into)
             }
             ProjectedSource::DownwardApi => downward(pod, &manifest["downwardAPI"], default_mode, into),
-            ProjectedSource::ClusterTrustBundle(Some(source)) => {
-                trust_bundle(objects, source, &manifest["clusterTrustBundle"], default_mode, into)
-            }
-            ProjectedSource::ClusterTrustBundle(None) => {
-                Err("this node can't look trust bundles up by signer: name one".into())
+            ProjectedSource::ClusterTrustBundle(_) => {
+                let manifest = &manifest["clusterTrustBundle"];
+                bundles::text(objects, manifest).map(|text| {
+                    let file = credential(pod, text.into_bytes(), default_mode);
+                    into.insert(path_of(manifest, "path"), file);
+                })
             }
             ProjectedSource::ServiceAccountToken => {
-                Err("this node has no issuer of service account tokens".into())
+                let manifest = &manifest["serviceAccountToken"];
+                let request = token_request(pod, manifest);
+                sources.tokens.get(&request, now).map_err(|fault| fault.message).map(|(token, at)| {
+                    renew(at);
+                    into.insert(path_of(manifest, "path"), credential(pod, token.into_bytes(), default_mode));
+                })
             }
-            ProjectedSource::PodCertificate => Err("this node has no signer of pod certificates".into()),
+            ProjectedSource::PodCertificate => {
+                certificate(&manifest["podCertificate"], sources, pod, default_mode, into).map(|life| {
+                    renew(now.after(Nanos(life.0 / 5 * 4)));
+                })
+            }
         };
         errors.extend(done.err());
     }
     told(errors).map_err(Fault::refused)
 }
 
-fn trust_bundle(
-    objects: &Objects,
-    source: &ObjectSource,
-    manifest: &Value,
-    mode: u32,
-    into: &mut Payload,
-) -> Result<(), String> {
-    let path = manifest["path"].as_str().unwrap_or("").to_owned();
-    let bundle = objects.get(&source.object);
-    let text = bundle.as_ref().and_then(|bundle| bundle.pointer("/spec/trustBundle")?.as_str());
-    match text {
-        Some(text) => {
-            into.insert(path, File { bytes: text.as_bytes().to_vec(), mode, owner: None });
-            Ok(())
-        }
-        // An optional bundle that isn't there is an empty file.
-        None if source.optional => {
-            into.insert(path, File { bytes: Vec::new(), mode, owner: None });
-            Ok(())
-        }
-        None => Err(format!("clustertrustbundle \"{}\" not found", source.object.name)),
+fn path_of(manifest: &Value, field: &str) -> String {
+    manifest[field].as_str().unwrap_or("").to_owned()
+}
+
+fn token_request(pod: &PodFields<'_>, manifest: &Value) -> TokenRequest {
+    let spec = nodefold_k8s::blob_to_json(&pod.spec.rest);
+    let account = spec["serviceAccountName"].as_str().filter(|name| !name.is_empty());
+    TokenRequest {
+        namespace: pod.pod.namespace.to_string(),
+        service_account: account.unwrap_or("default").to_owned(),
+        audience: manifest["audience"].as_str().filter(|audience| !audience.is_empty()).map(str::to_owned),
+        seconds: manifest["expirationSeconds"].as_u64().unwrap_or(DEFAULT_TOKEN_SECONDS),
+        pod: pod.pod.uid,
+        pod_name: pod.pod.name.to_string(),
+        node_name: pod.node_name.to_owned(),
     }
+}
+
+/// A certificate in the files that ask for it. Returns how long one may live.
+fn certificate(
+    manifest: &Value,
+    sources: &Sources,
+    pod: &PodFields<'_>,
+    default_mode: u32,
+    into: &mut Payload,
+) -> Result<Nanos, String> {
+    let signer = manifest["signerName"].as_str().unwrap_or("");
+    let found = sources.certificates.get(signer, &pod.pod.namespace, &pod.pod.name);
+    let found = found.map_err(|fault| fault.message)?;
+    let both = format!("{}{}", found.key, found.chain);
+    for (field, text) in
+        [("credentialBundlePath", both), ("keyPath", found.key), ("certificateChainPath", found.chain)]
+    {
+        let path = path_of(manifest, field);
+        if !path.is_empty() {
+            into.insert(path, credential(pod, text.into_bytes(), default_mode));
+        }
+    }
+    let seconds = manifest["maxExpirationSeconds"].as_u64().unwrap_or(DEFAULT_CERTIFICATE_SECONDS);
+    Ok(Nanos::secs(seconds))
+}
+
+/// A credential's file: where the pod has one user, or a group for its files, nobody else may read it.
+fn credential(pod: &PodFields<'_>, bytes: Vec<u8>, default_mode: u32) -> File {
+    let spec = nodefold_k8s::blob_to_json(&pod.spec.rest);
+    let owner = only_user(pod.spec, &spec["securityContext"]);
+    let private = owner.is_some() || !spec["securityContext"]["fsGroup"].is_null();
+    File { bytes, mode: if private { 0o600 } else { default_mode }, owner }
+}
+
+/// The user that every container of the pod runs as, if it is one and told.
+fn only_user(spec: &PodSpec, of_pod: &Value) -> Option<u32> {
+    let PodSpec { init_containers, containers, ephemeral_containers, .. } = spec;
+    let mut users = containers.iter().chain(init_containers).chain(ephemeral_containers).map(|container| {
+        let own = nodefold_k8s::blob_to_json(&container.rest);
+        number(&own["securityContext"]["runAsUser"]).or_else(|| number(&of_pod["runAsUser"]))
+    });
+    let first = users.next()??;
+    users.all(|user| user == Some(first)).then_some(first)
 }
 
 fn told(errors: Vec<String>) -> Result<(), String> {

@@ -8,6 +8,7 @@ use rustix::fs::{AtFlags, Mode, OFlags, openat, renameat, unlinkat};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use std::io::{Read, Write};
+use std::path::PathBuf;
 
 /// A volume's record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,6 +19,21 @@ pub struct VolumeRecord {
     pub plugin: Option<String>,
     /// It is set up whole.
     pub ready: bool,
+    /// How much it may take up of the disk.
+    #[serde(default)]
+    pub size_limit: Option<u64>,
+    /// The image that it shows, and holds.
+    #[serde(default)]
+    pub image: Option<HeldImage>,
+}
+
+/// An image that a volume shows: while the record is there, the image stays (I12).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeldImage {
+    /// Its digest.
+    pub id: String,
+    /// Its root file system.
+    pub root: PathBuf,
 }
 
 fn file(volume: &str) -> String {

@@ -1,10 +1,13 @@
 //! A host for one test: a mount namespace that nothing leaks out of, and directories that go with it.
 #![allow(dead_code, clippy::unwrap_used)]
 
+use nodefold_agent::credentials::{Certificates, LocalKey, Tokens};
 use nodefold_agent::fault::Fault;
+use nodefold_agent::images::Images;
 use nodefold_agent::layout::Layout;
+use nodefold_agent::mounts::Propagation;
 use nodefold_agent::objects::Objects;
-use nodefold_agent::volumes::{Volumes, Wanted};
+use nodefold_agent::volumes::{SetUp, Sources, Volumes, Wanted};
 use nodefold_core::ids::{PodUid, Source, VolumeId};
 use nodefold_core::resources::ResourceList;
 use nodefold_core::spec::Pod;
@@ -48,8 +51,14 @@ impl Host {
         fs::create_dir(directory.path().join("outside")).unwrap();
         let layout = Layout::at(directory.path().join("node"));
         let objects = Objects::default();
-        let volumes =
-            Volumes::new(layout.clone(), objects.clone(), "node".into(), ResourceList::default()).unwrap();
+        fs::create_dir_all(layout.data()).unwrap();
+        let sources = Sources {
+            objects: objects.clone(),
+            images: Arc::new(Images::new(&layout, Default::default())),
+            tokens: Tokens::of(Arc::new(LocalKey::at(directory.path().join("outside")))),
+            certificates: Certificates::at(directory.path().join("outside")),
+        };
+        let volumes = Volumes::new(layout.clone(), sources, "node".into(), ResourceList::default()).unwrap();
         Host { directory, layout, objects, volumes }
     }
 
@@ -89,15 +98,23 @@ impl Host {
         nodefold_k8s::pod_from_json(&value, Source::Api).unwrap()
     }
 
-    pub fn set_up(&self, pod: &Pod, name: &str) -> Result<(), Fault> {
+    pub fn set_up(&self, pod: &Pod, name: &str) -> Result<SetUp, Fault> {
         self.set_up_as(pod, &VolumeId { name: name.into(), generation: 0 })
     }
 
-    pub fn set_up_as(&self, pod: &Pod, volume: &VolumeId) -> Result<(), Fault> {
+    pub fn set_up_as(&self, pod: &Pod, volume: &VolumeId) -> Result<SetUp, Fault> {
         self.volumes.set_up(&wanted(pod, volume))
     }
 
-    pub fn refresh(&self, pod: &Pod, name: &str) -> Result<(), Fault> {
+    /// A refresh so many seconds after the first moment.
+    pub fn refresh_after(&self, pod: &Pod, name: &str, seconds: u64) -> Result<Option<Time>, Fault> {
+        let volume = VolumeId { name: name.into(), generation: 0 };
+        let mut wanted = wanted(pod, &volume);
+        wanted.now = wanted.now.after(nodefold_core::time::Nanos::secs(seconds));
+        self.volumes.refresh(&wanted)
+    }
+
+    pub fn refresh(&self, pod: &Pod, name: &str) -> Result<Option<Time>, Fault> {
         self.volumes.refresh(&wanted(pod, &VolumeId { name: name.into(), generation: 0 }))
     }
 
@@ -113,7 +130,13 @@ impl Host {
             rest: nodefold_core::spec::Blob::default(),
         };
         let id = VolumeId { name: name.into(), generation: 0 };
-        self.volumes.mount_for(pod.uid, &id, pod.spec.volume(name).unwrap(), &mount, sub_path)
+        self.volumes.mount_for(
+            pod.uid,
+            &id,
+            pod.spec.volume(name).unwrap(),
+            &mount,
+            (sub_path, Propagation::None),
+        )
     }
 
     pub fn pod_dir(&self, pod: &Pod) -> PathBuf {

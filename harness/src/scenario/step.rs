@@ -247,7 +247,6 @@ impl Verb {
             | Verb::Choose(_)
             | Verb::Fault(_)
             | Verb::Heal
-            | Verb::Usage { .. }
             | Verb::Crash(Crash::Host) => true,
             Verb::Set(change) => change.images.is_some(),
             Verb::Create(_)
@@ -260,6 +259,7 @@ impl Verb {
             | Verb::Advance(_)
             | Verb::Settle(_)
             | Verb::Exit { .. }
+            | Verb::Usage { .. }
             | Verb::Crash(Crash::Agent)
             | Verb::Mark(_)
             | Verb::Expect(_) => false,

@@ -2,6 +2,10 @@
 //! which follows from its capabilities. Everything else fails with EPERM; `clone3` with ENOSYS, so that programs fall back to
 //! `clone`, whose flags can be looked at.
 
+mod profile;
+
+pub use profile::programs as localhost;
+
 use libc::c_long;
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
