@@ -1,9 +1,8 @@
 //! A place in a scope: the world, who judges it, and how much of the story and of what may go wrong is left.
 
+use super::Subject;
 use super::scope::Scope;
 use crate::act::{Acted, act};
-use crate::brain::production;
-use crate::log::InMemory;
 use crate::record::Record;
 use crate::run::node_config_of;
 use crate::scenario::{Budget, Crash, PodRef, Verb};
@@ -14,7 +13,19 @@ use nodefold_core::event::ErrorClass;
 use nodefold_core::time::{Nanos, Time};
 use nodefold_model::{Oracles, explore};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+
+/// A setup that takes more steps never settles.
+const MOST_SETUP_STEPS: u32 = 10_000;
+
+/// Why a scope has no beginning.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unbegun {
+    /// It can't be played.
+    Unusable(String),
+    /// What comes before the exploring broke something.
+    Broken(String),
+}
 
 /// Beyond any delay that a node knows.
 const EVER: Nanos = Nanos::secs(1_000_000);
@@ -23,7 +34,7 @@ const EVER: Nanos = Nanos::secs(1_000_000);
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
     /// The world does something.
-    World(Choice),
+    World(Enabled),
     /// The story's next step.
     Story,
     /// The agent dies.
@@ -45,7 +56,9 @@ pub enum Step {
 pub struct Place {
     /// Always there, but while a step of the story has it.
     world: Option<World>,
-    oracles: Oracles,
+    oracles: Option<Arc<Oracles>>,
+    /// The hash of what they remember, as long as they hear nothing.
+    memory: OnceLock<u128>,
     story: Arc<[Verb]>,
     told: usize,
     left: Budget,
@@ -59,6 +72,7 @@ impl Clone for Place {
         Place {
             world,
             oracles: self.oracles.clone(),
+            memory: self.memory.clone(),
             story: self.story.clone(),
             told: self.told,
             left: self.left,
@@ -68,37 +82,41 @@ impl Clone for Place {
 
 impl Place {
     /// The scope's beginning: its setup has been played and has settled.
-    pub fn begin(scope: &Scope) -> Result<Place, String> {
+    pub fn begin(scope: &Scope, subject: &Subject) -> Result<Place, Unbegun> {
         let config = node_config_of(&scope.node);
-        let mut world =
-            World::new(&config, production(config.clone()), &scope.node, Box::<InMemory>::default());
+        let (make, for_brain) = (subject.driven.brain.clone(), config.clone());
+        let new_brain = Arc::new(move || make(&for_brain));
+        let mut world = World::new(&config, new_brain, &scope.node, (subject.driven.log)());
+        world.server_mut().answered_by(subject.driven.answers);
+        world.set_refined(subject.driven.refined);
         world.set_instant(true);
         world.server_mut().refuse_names_in_flight(!scope.trusting);
         let mut place = Place {
             world: Some(world),
-            oracles: Oracles::new(&config),
+            oracles: subject.oracles.then(|| Arc::new(Oracles::new(&config))),
+            memory: OnceLock::new(),
             story: scope.steps.clone().into(),
             told: 0,
             left: scope.budget,
         };
         place.settle()?;
         for verb in &scope.setup {
-            place.tell(verb)?;
+            place.tell(verb).map_err(Unbegun::Broken)?;
             place.settle()?;
         }
         Ok(place)
     }
 
-    fn settle(&mut self) -> Result<(), String> {
+    fn settle(&mut self) -> Result<(), Unbegun> {
         let mut steps = 0;
-        while let Some(world) =
-            self.world.as_mut().filter(|world| !world.unsettled(Nanos::secs(60)).is_empty())
-        {
-            world.run_one(Time(u64::MAX), &mut Earliest).map_err(|error| error.to_string())?;
-            self.judge()?;
+        while let Some(world) = self.world.as_mut().filter(|world| !world.is_settled(Nanos::secs(60))) {
+            world
+                .run_one(Time(u64::MAX), &mut Earliest)
+                .map_err(|error| Unbegun::Unusable(error.to_string()))?;
+            self.judge().map_err(Unbegun::Broken)?;
             steps += 1;
-            if steps > 100_000 {
-                return Err("the scope's setup never settles".to_owned());
+            if steps > MOST_SETUP_STEPS {
+                return Err(Unbegun::Broken("L4: the scope's setup never settles".to_owned()));
             }
         }
         Ok(())
@@ -128,10 +146,23 @@ impl Place {
     fn judge(&mut self) -> Result<(), String> {
         let records = self.world.as_mut().map(World::take_records).unwrap_or_default();
         let mut broken = None;
+        let heard = |record: &Record| matches!(record, Record::Fact { .. } | Record::Command { .. });
+        let mut oracles = self.oracles.as_mut().filter(|_| records.iter().any(heard)).map(|oracles| {
+            self.memory = OnceLock::new();
+            Arc::make_mut(oracles)
+        });
         for record in records {
             match record {
-                Record::Fact { event, .. } => self.oracles.observe(&TraceEntry::Fact(event)),
-                Record::Command { at, command } => self.oracles.observe(&TraceEntry::Command { at, command }),
+                Record::Fact { event, .. } => {
+                    if let Some(oracles) = &mut oracles {
+                        oracles.observe(&TraceEntry::Fact(event));
+                    }
+                }
+                Record::Command { at, command } => {
+                    if let Some(oracles) = &mut oracles {
+                        oracles.observe(&TraceEntry::Command { at, command });
+                    }
+                }
                 Record::InvariantBroken { violation, .. } => {
                     broken.get_or_insert(violation);
                 }
@@ -148,7 +179,7 @@ impl Place {
                 | Record::Expectation { .. } => {}
             }
         }
-        for violation in self.oracles.take_violations() {
+        for violation in oracles.map(Oracles::take_violations).unwrap_or_default() {
             broken.get_or_insert(violation.to_string());
         }
         broken.map_or(Ok(()), Err)
@@ -157,9 +188,9 @@ impl Place {
     /// Lets one thing happen.
     pub(super) fn do_it(&mut self, step: &Step) -> Result<(), String> {
         let verb = match step {
-            Step::World(choice) => {
+            Step::World(enabled) => {
                 if let Some(world) = &mut self.world {
-                    world.step(choice).map_err(|error| error.to_string())?;
+                    world.step_enabled(enabled).map_err(|error| error.to_string())?;
                 }
                 return self.judge();
             }
@@ -191,7 +222,7 @@ impl Place {
     /// The step as a scenario says it.
     pub(super) fn verb(&self, step: &Step) -> Option<Verb> {
         Some(match step {
-            Step::World(choice) => Verb::Choose(self.world().label(choice)),
+            Step::World(enabled) => Verb::Choose(self.world().label(&enabled.choice)),
             Step::Story => self.story.get(self.told)?.clone(),
             Step::AgentDies => Verb::Crash(Crash::Agent),
             Step::HostDies => Verb::Crash(Crash::Host),
@@ -270,7 +301,7 @@ impl explore::World for Place {
             // Unless operations may be slow, time passes only when nothing else can happen.
             let waits = enabled.due > self.world().now();
             if !waits || self.left.slow || !busy {
-                out.push(Step::World(enabled.choice.clone()));
+                out.push(Step::World(enabled.clone()));
             }
         }
         if self.told < self.story.len() {
@@ -288,10 +319,22 @@ impl explore::World for Place {
         })
     }
 
+    /// The oracles judge steps.
+    fn broken(&self) -> Option<String> {
+        None
+    }
+
     fn key(&self) -> u128 {
-        let mut bytes = Vec::with_capacity(4096);
-        self.world().canonical(&mut bytes);
-        self.oracles.memory(&mut bytes);
+        let memory = *self.memory.get_or_init(|| {
+            let mut bytes = Vec::with_capacity(1024);
+            if let Some(oracles) = &self.oracles {
+                oracles.memory(&mut bytes);
+            }
+            nodefold_core::codec::hash_bytes(&bytes).0
+        });
+        let mut bytes = Vec::with_capacity(64);
+        bytes.extend(self.world().canonical().to_le_bytes());
+        bytes.extend(memory.to_le_bytes());
         bytes.extend([self.told as u8, self.left.agent_crashes, self.left.host_crashes]);
         bytes.extend([self.left.failures, self.left.exits]);
         nodefold_core::codec::hash_bytes(&bytes).0
@@ -305,9 +348,7 @@ impl explore::World for Place {
     }
 
     fn is_settled(&self) -> bool {
-        self.told == self.story.len()
-            && self.world().unsettled(EVER).is_empty()
-            && self.leftovers().is_empty()
+        self.told == self.story.len() && self.world().is_settled(EVER) && self.leftovers().is_empty()
     }
 
     /// A status write is seen by nobody but the API's rules for further requests. Once the story is told and nothing can
@@ -319,7 +360,9 @@ impl explore::World for Place {
             return None;
         }
         steps.iter().position(|step| match step {
-            Step::World(Choice::Effect(key) | Choice::Answer(key)) => key.kind == OpKind::Status,
+            Step::World(Enabled { choice: Choice::Effect(key) | Choice::Answer(key), .. }) => {
+                key.kind == OpKind::Status
+            }
             Step::World(_)
             | Step::Story
             | Step::AgentDies

@@ -84,15 +84,28 @@ impl Scope {
     /// A scenario that takes these steps from the scope's beginning.
     pub fn story(&self, beginning: &Place, steps: &[Step], about: &str) -> String {
         let mut place = beginning.clone();
-        let settled = |verb: &Verb| [verb.clone(), Verb::Settle(Nanos::secs(60))];
-        let mut verbs: Vec<Verb> = self.setup.iter().flat_map(settled).collect();
+        let mut verbs = self.setup_verbs();
         for step in steps {
             verbs.extend(place.verb(step));
             if place.do_it(step).is_err() {
                 break;
             }
         }
-        let text = to_text(&format!("{}-counterexample", self.name), about, &self.node, &verbs);
+        self.text(about, &verbs)
+    }
+
+    /// A scenario of what comes before the exploring.
+    pub(super) fn setup_alone(&self, about: &str) -> String {
+        self.text(about, &self.setup_verbs())
+    }
+
+    fn setup_verbs(&self) -> Vec<Verb> {
+        let settled = |verb: &Verb| [verb.clone(), Verb::Settle(Nanos::secs(60))];
+        self.setup.iter().flat_map(settled).collect()
+    }
+
+    fn text(&self, about: &str, verbs: &[Verb]) -> String {
+        let text = to_text(&format!("{}-counterexample", self.name), about, &self.node, verbs);
         let trusting = if self.trusting { "trusting: true\n" } else { "" };
         text.replacen("steps:\n", &format!("instant: true\n{trusting}steps:\n"), 1)
     }

@@ -9,7 +9,7 @@ use nodefold_model::explore::World as _;
 const PLAIN: Checked = Checked { jobs: 1, reduce: false, depth_first: false };
 
 fn whole(scope: &Scope, how: Checked) -> Outcome {
-    check(scope, how, None, &mut |_| true).unwrap()
+    check(scope, &Subject::default(), how, None, &mut |_| true).unwrap()
 }
 
 #[test]
@@ -17,7 +17,7 @@ fn every_named_scope_can_be_read_and_begun() {
     for (name, _) in NAMED {
         let scope = named(name).unwrap().unwrap();
         assert_eq!(scope.name, name);
-        let beginning = Place::begin(&scope).unwrap();
+        let beginning = Place::begin(&scope, &Subject::default()).unwrap();
         let mut steps = Vec::new();
         beginning.choices(&mut steps);
         assert!(steps.contains(&Step::Story), "{name}: its story may begin at once");
@@ -89,11 +89,14 @@ fn a_stopped_check_goes_on_from_its_checkpoint() {
     let scope = named("swap-volume").unwrap().unwrap();
     let straight = whole(&scope, PLAIN).report;
     let mut left = 12;
-    let stopped = check(&scope, PLAIN, None, &mut |_| {
+    let stopped = check(&scope, &Subject::default(), PLAIN, None, &mut |_| {
         left -= 1;
         left > 0
     });
     let bytes = stopped.unwrap().checkpoint.unwrap().to_bytes();
     let from = Checkpoint::from_bytes(&bytes).unwrap();
-    assert_eq!(check(&scope, PLAIN, Some(from), &mut |_| true).unwrap().report, straight);
+    assert_eq!(
+        check(&scope, &Subject::default(), PLAIN, Some(from), &mut |_| true).unwrap().report,
+        straight
+    );
 }

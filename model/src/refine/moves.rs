@@ -55,8 +55,7 @@ pub(super) fn explain(before: &PodView, after: &PodView, situation: Situation) -
         return work.in_order(lanes);
     }
     // Timers fired before the fact: what the node did may have come first.
-    let mut second = Work::new(before, after, situation);
-    work.in_order(lanes.clone()).or_else(|_| second.in_any_order(lanes))
+    work.in_order(lanes.clone()).or_else(|_| Work::new(before, after, situation).in_any_order(lanes))
 }
 
 /// The shortest way through a table by those who may have moved in this step: of several, one that needs nothing, since
