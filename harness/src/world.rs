@@ -15,6 +15,7 @@ mod inflight;
 mod label;
 mod latency;
 mod leftovers;
+mod memo;
 mod mounts;
 mod part;
 mod process;
@@ -579,6 +580,17 @@ impl World {
         let event = ApiEvent::new(self.now, request, user);
         self.agent.keep_request(&event)?;
         let (response, stirred) = self.server.request(&event, self.agent.is_alive());
+        self.answered(user, what, response, stirred)
+    }
+
+    /// A request was answered.
+    fn answered(
+        &mut self,
+        user: &str,
+        what: String,
+        response: Response,
+        stirred: Stirred,
+    ) -> Result<Response, WorldError> {
         self.name_pods();
         for object in stirred.objects {
             self.pending.entry(Choice::ObjectReported(object)).or_insert(self.now.after(latency::WATCH));

@@ -15,6 +15,9 @@ use nodefold_model::{Oracles, explore};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock};
 
+/// How a violation begins that shows when faults have stopped and time has passed.
+pub(super) const AT_REST: &str = "at rest, ";
+
 /// A setup that takes more steps never settles.
 const MOST_SETUP_STEPS: u32 = 10_000;
 
@@ -90,6 +93,7 @@ impl Place {
         world.server_mut().answered_by(subject.driven.answers);
         world.set_refined(subject.driven.refined);
         world.set_instant(true);
+        world.server_mut().remember_writes();
         world.server_mut().refuse_names_in_flight(!scope.trusting);
         let mut place = Place {
             world: Some(world),
@@ -249,6 +253,24 @@ impl Place {
         waits.join(", ")
     }
 
+    /// Faults stop and time passes: nothing may happen that was not due, and nothing may be left undone (L1–L5).
+    fn at_rest(&self) -> Result<(), String> {
+        let mut end = self.clone();
+        let Some(now) = end.world.as_ref().map(World::now) else { return Ok(()) };
+        if let Some(oracles) = &mut end.oracles {
+            Arc::make_mut(oracles).heal(now);
+        }
+        let told = catch_unwind(AssertUnwindSafe(|| end.tell(&Verb::Heal))).unwrap_or_else(panicked);
+        told.map_err(|what| format!("{AT_REST}{what}"))?;
+        let Some(oracles) = &mut end.oracles else { return Ok(()) };
+        let oracles = Arc::make_mut(oracles);
+        oracles.at_rest(end.world.as_ref().map_or(now, World::now));
+        match oracles.take_violations().first() {
+            Some(violation) => Err(format!("{AT_REST}{violation}")),
+            None => Ok(()),
+        }
+    }
+
     /// What should be gone, or should be there, and isn't (L1, L2, L3).
     fn leftovers(&self) -> Vec<String> {
         let mut left = self.world().leftovers();
@@ -289,6 +311,13 @@ impl Place {
     }
 }
 
+/// What the core said when it gave up.
+fn panicked(panic: Box<dyn std::any::Any + Send>) -> Result<(), String> {
+    let said = panic.downcast_ref::<String>().cloned();
+    let said = said.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+    Err(format!("panic: {}", said.unwrap_or_default()))
+}
+
 impl explore::World for Place {
     type Choice = Step;
 
@@ -312,16 +341,12 @@ impl explore::World for Place {
 
     fn take(&mut self, step: &Step) -> Result<(), String> {
         // The core's own assertions are oracles too.
-        catch_unwind(AssertUnwindSafe(|| self.do_it(step))).unwrap_or_else(|panic| {
-            let said = panic.downcast_ref::<String>().cloned();
-            let said = said.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
-            Err(format!("panic: {}", said.unwrap_or_default()))
-        })
+        catch_unwind(AssertUnwindSafe(|| self.do_it(step))).unwrap_or_else(panicked)
     }
 
-    /// The oracles judge steps.
+    /// The oracles judge steps; of a state in which all is settled they judge whether it stays so, and as it should be.
     fn broken(&self) -> Option<String> {
-        None
+        if self.is_settled() { self.at_rest().err() } else { None }
     }
 
     fn key(&self) -> u128 {

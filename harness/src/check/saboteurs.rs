@@ -1,5 +1,6 @@
 //! How saboteurs fare under exploration: in which scope one is found, by what, and by how short a story.
 
+use super::place::AT_REST;
 use super::{Checked, Scope, Subject, check};
 use crate::sabotage::Saboteur;
 
@@ -36,7 +37,7 @@ pub fn catch(
         let outcome =
             check(scope, &subject, how, None, &mut |progress| progress.states < most_states).ok()?;
         let (what, story) = outcome.found?;
-        let by = what.split([':', ' ']).next().unwrap_or_default().to_owned();
+        let by = what.trim_start_matches(AT_REST).split([':', ' ']).next().unwrap_or_default().to_owned();
         let steps = outcome.report.found.map_or(0, |found| found.path.len());
         let states = outcome.report.progress.states;
         Some(Caught { scope: scope.name.clone(), what, by, steps, states, story })

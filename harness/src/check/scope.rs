@@ -1,6 +1,6 @@
 //! Scopes: scenarios to be explored, by name or from a file, and the stories that are told of them.
 
-use super::place::{Place, Step};
+use super::place::{AT_REST, Place, Step};
 use crate::scenario::{Budget, NodeSpec, Scenario, Verb, to_text};
 use nodefold_core::time::Nanos;
 use nodefold_k8s::InputError;
@@ -83,6 +83,7 @@ impl Scope {
 
     /// A scenario that takes these steps from the scope's beginning.
     pub fn story(&self, beginning: &Place, steps: &[Step], about: &str) -> String {
+        let rests = about.starts_with(AT_REST);
         let mut place = beginning.clone();
         let mut verbs = self.setup_verbs();
         for step in steps {
@@ -90,6 +91,9 @@ impl Scope {
             if place.do_it(step).is_err() {
                 break;
             }
+        }
+        if rests {
+            verbs.push(Verb::Heal);
         }
         self.text(about, &verbs)
     }

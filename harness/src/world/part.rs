@@ -23,6 +23,18 @@ impl<T> Part<T> {
     }
 }
 
+impl<T> Part<T> {
+    /// Where it is in memory.
+    pub(super) fn place(&self) -> usize {
+        Arc::as_ptr(&self.value).addr()
+    }
+
+    /// The two are one and the same.
+    pub(super) fn is(&self, other: &Part<T>) -> bool {
+        Arc::ptr_eq(&self.value, &other.value)
+    }
+}
+
 impl<T: Clone> Part<T> {
     /// The value alone.
     pub(super) fn into_inner(self) -> T {

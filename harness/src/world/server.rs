@@ -2,10 +2,12 @@
 //! tell the agent late and coalesced. Manifest files are a second source beside it.
 
 use super::latency;
+use super::memo::Memo;
 use super::part::Part;
 use super::rulebook::{self, Answers};
 use crate::scenario::PodRef;
 use nodefold_api::{Api, ApiConfig, ApiEvent, Change, ChangeType, Request, Response};
+use nodefold_core::Digest;
 use nodefold_core::codec;
 use nodefold_core::config::FeatureGates;
 use nodefold_core::event::{Fact, Mirror, ObjectVersion};
@@ -81,6 +83,8 @@ pub struct Server {
     lost: Vec<(PodUid, News)>,
     /// Objects that the authorizer does not let the node read.
     forbidden: BTreeSet<ObjectRef>,
+    /// What became of status writes, where a search asks for the same ones again and again.
+    memo: Option<Memo>,
 }
 
 /// What a batch of changes in the store means for the watches.
@@ -129,6 +133,7 @@ impl Server {
             cut: false,
             lost: Vec::new(),
             forbidden: BTreeSet::new(),
+            memo: None,
         }
     }
 
@@ -155,6 +160,43 @@ impl Server {
         let wrong = wrong.filter(|_| !self.is_trusting);
         let stirred = Stirred { wrong, ..self.stir(event.at, agent_listens, before.as_deref()) };
         (response, stirred)
+    }
+
+    /// From now on it remembers what became of status writes, for all of its copies.
+    pub fn remember_writes(&mut self) {
+        self.memo = Some(Memo::default());
+    }
+
+    /// The same write of this status to this store came before: the answer, and what it stirs up.
+    pub(super) fn written_before(
+        &mut self,
+        at: Time,
+        pod: PodUid,
+        status: Digest,
+        agent_listens: bool,
+    ) -> Option<(Response, Stirred)> {
+        let answered = self.memo.as_ref()?.recall(&self.api, pod, status)?;
+        let name = self.names.get(&pod)?.clone();
+        let before = self.api.get("Pod", &name.namespace, &name.name).cloned();
+        self.api = answered.after;
+        if let Response::Ok { object, .. } = &answered.response {
+            self.rules.observed(object);
+        }
+        let stirred = self.stir(at, agent_listens, before.as_deref());
+        Some((answered.response, stirred))
+    }
+
+    /// The store as it is, if what becomes of the next write is to be remembered.
+    pub(super) fn to_remember(&self) -> Option<Part<Api>> {
+        self.memo.as_ref().map(|_| self.api.clone())
+    }
+
+    /// Remembers what became of a write to the store as it was.
+    pub(super) fn remember(&self, before: Part<Api>, pod: PodUid, status: Digest, response: &Response) {
+        if let Some(memo) = &self.memo {
+            // The rest of the answer is judged anew each time.
+            memo.keep(before, pod, status, self.api.clone(), response.clone());
+        }
     }
 
     /// The node's name.
