@@ -100,3 +100,62 @@ fn a_stopped_check_goes_on_from_its_checkpoint() {
         straight
     );
 }
+
+/// A saboteur, a scope, what finds it there, and the steps of the shortest story.
+type Expected = (&'static str, &'static str, &'static str, usize);
+
+fn found(expected: &[Expected], oracles: bool) {
+    let mut wrong = Vec::new();
+    for (name, scope, by, steps) in expected {
+        let saboteur = crate::sabotage::Saboteur::named(name).unwrap();
+        let scopes = [named(scope).unwrap().unwrap()];
+        let caught = catch(saboteur, &scopes, 1000, oracles);
+        let told = caught.as_ref().map(|caught| (caught.by.as_str(), caught.steps));
+        if told != Some((*by, *steps)) {
+            wrong.push(format!("{name}: {told:?}"));
+        }
+        let story = Scenario::parse(&caught.unwrap().story, "story.yaml").unwrap();
+        assert!(!story.steps.is_empty(), "{name}: its story is a scenario");
+    }
+    assert_eq!(wrong, Vec::<String>::new());
+}
+
+#[test]
+fn saboteurs_are_found_by_their_invariant_and_a_shortest_story() {
+    found(
+        &[
+            ("unmounts-on-stop", "shared-volume", "S1", 2),
+            ("takes-a-mount-for-done", "add-container", "S2", 4),
+            ("refreshes-what-was-removed", "shared-volume", "S3", 9),
+            ("admits-half-a-transaction", "add-container", "S4", 2),
+            ("creates-the-next-beside-the-last", "swap-volume", "S6", 4),
+            ("restarts-the-neighbours", "add-container", "S9", 2),
+            ("shows-mounted-too-early", "add-container", "S10", 2),
+            ("shows-desired-mounts", "swap-volume", "S11", 2),
+            ("unmounts-twice", "shared-volume", "S12", 9),
+            ("counts-an-old-exit-for-the-next-instance", "swap-volume", "S14", 15),
+            ("puts-off-the-kill", "shared-volume", "S15", 2),
+            ("refuses-what-is-allowed", "add-container", "S16", 1),
+            ("wakes-for-nothing", "shared-volume", "L4", 3),
+        ],
+        true,
+    );
+}
+
+/// Without any oracle: allocation, identity, removal, restart.
+#[test]
+fn the_specification_alone_finds_who_is_wrong_about_allocation_identity_removal_and_restart() {
+    found(
+        &[
+            ("admits-half-a-transaction", "add-container", "refinement", 2),
+            ("creates-the-next-beside-the-last", "swap-volume", "refinement", 4),
+            ("makes-a-second-sandbox", "add-container", "refinement", 0),
+            ("unmounts-on-stop", "shared-volume", "refinement", 2),
+            ("refreshes-what-was-removed", "shared-volume", "refinement", 9),
+            ("leaks-a-removed-volume", "shared-volume", "refinement", 9),
+            ("restarts-the-neighbours", "add-container", "refinement", 2),
+            ("takes-a-mount-for-done", "add-container", "refinement", 2),
+        ],
+        false,
+    );
+}
