@@ -154,7 +154,7 @@ pub struct Check {
     #[arg(long, value_name = "NAME|all", conflicts_with_all = ["checkpoint", "depth_first", "reduce"])]
     pub sabotage: Option<String>,
     /// With `--sabotage`: how many states of each scope are explored before it counts as not found
-    #[arg(long, value_name = "N", default_value_t = 12_000, requires = "sabotage")]
+    #[arg(long, value_name = "N", default_value_t = 4_000, requires = "sabotage")]
     pub states: u64,
     /// List the named scopes
     #[arg(long)]

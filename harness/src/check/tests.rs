@@ -57,6 +57,18 @@ fn small_scopes_hold_whole_and_their_counts_are_pinned_for_any_number_of_threads
     assert_eq!(counts, pinned);
 }
 
+#[test]
+fn scopes_with_faults_and_without_rules_hold_whole_and_their_counts_are_pinned() {
+    let pinned = [("resize", 2692, 6471, 25, 12), ("collide", 5704, 13734, 34, 12)];
+    let counts = pinned.map(|(name, ..)| {
+        let outcome = whole(&named(name).unwrap().unwrap(), Checked { jobs: 2, ..PLAIN });
+        assert!(outcome.report.complete && outcome.found.is_none(), "{name}: {:?}", outcome.found);
+        let progress = outcome.report.progress;
+        (name, progress.states, progress.generated, progress.depth, outcome.report.settled)
+    });
+    assert_eq!(counts, pinned);
+}
+
 /// The world may break what no node can help: a volume's mount that hangs for ever settles nowhere.
 #[test]
 fn what_is_wrong_is_told_as_a_scenario_that_replays() {
