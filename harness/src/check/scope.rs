@@ -6,7 +6,7 @@ use nodefold_core::time::Nanos;
 use nodefold_k8s::InputError;
 
 /// The named scopes.
-pub const NAMED: [(&str, &str); 11] = [
+pub const NAMED: [(&str, &str); 12] = [
     ("add-container", include_str!("scopes/add-container.yaml")),
     ("swap-volume", include_str!("scopes/swap-volume.yaml")),
     ("collide", include_str!("scopes/collide.yaml")),
@@ -16,6 +16,7 @@ pub const NAMED: [(&str, &str); 11] = [
     ("reboot", include_str!("scopes/reboot.yaml")),
     ("delete-anywhere", include_str!("scopes/delete-anywhere.yaml")),
     ("init-and-sidecar", include_str!("scopes/init-and-sidecar.yaml")),
+    ("sidecar-end", include_str!("scopes/sidecar-end.yaml")),
     ("uncertain", include_str!("scopes/uncertain.yaml")),
     ("resize", include_str!("scopes/resize.yaml")),
 ];
