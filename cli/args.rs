@@ -154,6 +154,12 @@ pub struct Check {
     /// Go on from this file if it is there; write it if the search is stopped
     #[arg(long, value_name = "FILE", requires = "scope")]
     pub checkpoint: Option<PathBuf>,
+    /// Explore a node that is wrong in one historical way: a saboteur of `nodefold sim`; `all`: the table of them
+    #[arg(long, value_name = "NAME|all", conflicts_with_all = ["checkpoint", "depth_first", "reduce"])]
+    pub sabotage: Option<String>,
+    /// With `--sabotage`: how many states of each scope are explored before it counts as not found
+    #[arg(long, value_name = "N", default_value_t = 4_000, requires = "sabotage")]
+    pub states: u64,
     /// List the named scopes
     #[arg(long)]
     pub list: bool,

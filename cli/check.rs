@@ -1,11 +1,12 @@
 //! `nodefold check`: explores scopes exhaustively and shows how far it is, what it counted and what it found.
 
 use crate::args;
+use crate::check_sabotage::sabotage;
 use crate::ending::{Ending, Unusable};
 use crate::out::Out;
 use crate::paint::{Tone, paint};
 use anyhow::Result;
-use nodefold_harness::check::{Checked, NAMED, Outcome, Scope, check as explore, named};
+use nodefold_harness::check::{Checked, NAMED, Outcome, Scope, Subject, check as explore, named};
 use nodefold_model::explore::{Checkpoint, Progress};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -23,6 +24,9 @@ pub fn check(args: &args::Check, out: &mut Out) -> Result<Ending> {
         }
         return Ok(Ending::Good);
     }
+    if let Some(name) = &args.sabotage {
+        return sabotage(args, name, out);
+    }
     let names: Vec<&str> = match &args.scope {
         Some(one) => vec![one],
         None => NAMED.iter().map(|(name, _)| *name).collect(),
@@ -35,7 +39,7 @@ pub fn check(args: &args::Check, out: &mut Out) -> Result<Ending> {
 }
 
 /// A scope by name, or from a file.
-fn find(name: &str) -> Result<Scope> {
+pub fn find(name: &str) -> Result<Scope> {
     if let Some(scope) = named(name) {
         return Ok(scope?);
     }
@@ -66,7 +70,7 @@ fn one(scope: &Scope, args: &args::Check, out: &mut Out) -> Result<Ending> {
         }
         limit.is_none_or(|limit| begun.elapsed() < limit)
     };
-    let outcome = explore(scope, how, from, &mut go_on)
+    let outcome = explore(scope, &Subject::default(), how, from, &mut go_on)
         .map_err(|why| Unusable::new(format!("{}: {why}", scope.name), ""))?;
     let took = begun.elapsed();
     if let (Some(file), Some(checkpoint)) = (&args.checkpoint, &outcome.checkpoint) {

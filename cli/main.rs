@@ -13,6 +13,7 @@ mod admit;
 mod args;
 mod axis;
 mod check;
+mod check_sabotage;
 mod commands;
 mod ending;
 mod facts;

@@ -10,7 +10,7 @@ use crate::view::{
 };
 use crate::{Api, Body};
 use nodefold_core::ids::PodUid;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 pub(crate) fn write(
     api: &mut Api,
@@ -54,11 +54,20 @@ pub(crate) fn write(
     if *at(&old, "status") == status {
         return Ok(Response::Ok { object: old, created: false });
     }
-    let mut object = Value::clone(&old);
-    object["status"] = status;
+    let object = with_status(&old, status);
     let admission = Admission::new(api, key, Operation::Update, "status");
     admission.validate(api, call, key, &old, &object)?;
     Ok(Response::Ok { object: api.store.put(key.clone(), object, holds), created: false })
+}
+
+/// The pod with another status. The former one is not copied first: a node writes often.
+fn with_status(pod: &Value, status: Value) -> Value {
+    let mut fields = Map::new();
+    for (name, field) in pod.as_object().into_iter().flatten().filter(|(name, _)| *name != "status") {
+        fields.insert(name.clone(), field.clone());
+    }
+    fields.insert("status".to_owned(), status);
+    Value::Object(fields)
 }
 
 /// A client's change of a pod's status: of the stored one whatever the change does not name stays, as on any other

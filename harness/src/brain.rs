@@ -6,7 +6,7 @@ use nodefold_core::{Commands, Config, Digest, Event, Node};
 use std::sync::Arc;
 
 /// A node agent's decision code: facts in, commands out, and nothing else.
-pub trait Brain: Send {
+pub trait Brain: Send + Sync {
     /// Takes a fact in and says what it makes due. The only way its state changes.
     fn apply(&mut self, event: &Event, out: &mut Commands);
 
@@ -22,6 +22,9 @@ pub trait Brain: Send {
     fn boxed_clone(&self) -> Box<dyn Brain>;
     /// Equal states have equal digests. What recovery compares (D1).
     fn digest(&mut self) -> Digest;
+
+    /// Writes what it remembers besides the node inside, without times: what an explorer tells states apart by.
+    fn memory(&self, _out: &mut Vec<u8>) {}
 
     /// The production node inside: what `expect` reads its views of, and what a journal can keep.
     fn node(&self) -> Option<&Node> {

@@ -6,14 +6,32 @@
 //! every state a settled one can be reached once nothing goes wrong any more.
 
 mod place;
+mod saboteurs;
 mod scope;
 
-pub use place::{Place, Step};
+pub use place::{Place, Step, Unbegun};
+pub use saboteurs::{Caught, catch};
 pub use scope::{NAMED, Scope, named};
 
+use crate::swarm::Driven;
 use nodefold_model::explore::{
-    Checkpoint, Options, Progress, Report, Wrong, breadth_first, choices_of, depth_first,
+    Checkpoint, Found, Options, Progress, Report, Wrong, breadth_first, choices_of, depth_first,
 };
+
+/// What is checked, and who judges it.
+#[derive(Clone)]
+pub struct Subject {
+    /// The core and its surroundings. `refined` says whether the specification judges.
+    pub driven: Driven,
+    /// The oracles judge.
+    pub oracles: bool,
+}
+
+impl Default for Subject {
+    fn default() -> Subject {
+        Subject { driven: Driven::default(), oracles: true }
+    }
+}
 
 /// How to check.
 #[derive(Copy, Clone, Debug)]
@@ -39,11 +57,16 @@ pub struct Outcome {
 /// Checks a scope, until it is explored or `go_on` says no.
 pub fn check(
     scope: &Scope,
+    subject: &Subject,
     how: Checked,
     from: Option<Checkpoint>,
     go_on: &mut dyn FnMut(&Progress) -> bool,
 ) -> Result<Outcome, String> {
-    let beginning = Place::begin(scope)?;
+    let beginning = match Place::begin(scope, subject) {
+        Ok(beginning) => beginning,
+        Err(Unbegun::Unusable(why)) => return Err(why),
+        Err(Unbegun::Broken(what)) => return Ok(broken_before(scope, what)),
+    };
     let options = Options { jobs: how.jobs, reduce: how.reduce, liveness: !how.depth_first };
     let (report, checkpoint) = match (how.depth_first, from) {
         (true, _) => (depth_first(&beginning, options, go_on), None),
@@ -65,6 +88,14 @@ pub fn check(
         (what.clone(), scope.story(&beginning, &steps, &what))
     });
     Ok(Outcome { report, found, checkpoint })
+}
+
+/// What came before the exploring broke something: there is nothing to explore.
+fn broken_before(scope: &Scope, what: String) -> Outcome {
+    let found = Found { what: Wrong::Broken(what.clone()), path: Vec::new() };
+    let report = Report { progress: Progress::default(), settled: 0, complete: false, found: Some(found) };
+    let story = scope.setup_alone(&what);
+    Outcome { report, found: Some((what, story)), checkpoint: None }
 }
 
 #[cfg(test)]

@@ -15,7 +15,9 @@ mod inflight;
 mod label;
 mod latency;
 mod leftovers;
+mod memo;
 mod mounts;
+mod part;
 mod process;
 mod rulebook;
 mod rules;
@@ -24,6 +26,7 @@ mod server;
 mod usage;
 mod writes;
 
+pub(crate) use canonical::without_times;
 pub use choice::{Choice, Chooser, Earliest, Enabled};
 pub use fault::{CrashPoint, Fault};
 pub use inflight::{OpKey, OpKind};
@@ -38,9 +41,10 @@ use crate::log::{FactLog, LogError};
 use crate::record::Record;
 use crate::scenario::{NodeChange, NodeSpec, PodRef, Used};
 use agent::Agent;
+use canonical::NodeKey;
 use fault::Faults;
 use images::Images;
-use inflight::{InFlight, Phase};
+use inflight::{InFlight, Operations, Phase};
 use mounts::MountTable;
 use nodefold_api::{ApiEvent, Request, Response};
 use nodefold_core::Config;
@@ -52,8 +56,10 @@ use nodefold_core::ids::{ContainerId, Name, PodUid, Source};
 use nodefold_core::spec::Pod;
 use nodefold_core::time::{Nanos, Time};
 use nodefold_model::refine::Refinement;
+use part::Part;
 use runtime::Runtime;
 use serde_json::Value;
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -89,14 +95,14 @@ impl From<Undeliverable> for WorldError {
 /// Everything around a node, and the node.
 pub struct World {
     now: Time,
-    server: Server,
-    runtime: Runtime,
-    mounts: MountTable,
+    server: Part<Server>,
+    runtime: Part<Runtime>,
+    mounts: Part<MountTable>,
     images: Images,
     rules: Rules,
-    inflight: BTreeMap<OpKey, InFlight>,
+    inflight: Operations,
     /// What is due besides operations and deliveries.
-    pending: BTreeMap<Choice, Time>,
+    pending: Part<BTreeMap<Choice, Time>>,
     /// Probes that the agent runs, and what each reported last.
     probes: BTreeMap<process::ProbeKey, Option<bool>>,
     faults: Faults,
@@ -104,11 +110,11 @@ pub struct World {
     usage: BTreeMap<(PodUid, Used), u64>,
     agent: Agent,
     /// What the node's steps are compared with the specification by, where they are.
-    refinement: Option<Refinement>,
+    refinement: Option<Part<Refinement>>,
     node_name: Name,
     /// What the agent was told last of the node's own facts.
-    told: NodeFacts,
-    facts: NodeFacts,
+    told: Arc<NodeFacts>,
+    facts: Arc<NodeFacts>,
     boots: u32,
     steps: u64,
     steps_at_this_moment: u32,
@@ -118,6 +124,7 @@ pub struct World {
     records: Vec<Record>,
     /// An invariant broke since then.
     is_broken: bool,
+    node_key: RefCell<Option<NodeKey>>,
 }
 
 impl World {
@@ -128,27 +135,28 @@ impl World {
         let server = Server::new(config.node_name.clone(), spec.facts.gates);
         World {
             now: BEGINNING,
-            server,
-            runtime: Runtime::default(),
-            mounts: MountTable::default(),
+            server: Part::new(server),
+            runtime: Part::default(),
+            mounts: Part::default(),
             images,
             rules: Rules::default(),
-            inflight: BTreeMap::new(),
-            pending: BTreeMap::from([(Choice::AgentStarts, BEGINNING)]),
+            inflight: Operations::default(),
+            pending: Part::new(BTreeMap::from([(Choice::AgentStarts, BEGINNING)])),
             probes: BTreeMap::new(),
             faults: Faults::default(),
             usage: BTreeMap::new(),
             agent: Agent::new(brain, log),
-            refinement: Some(Refinement::default()),
+            refinement: Some(Part::default()),
             node_name: config.node_name.clone(),
-            told: config.node.clone(),
-            facts: spec.facts.clone(),
+            told: Arc::new(config.node.clone()),
+            facts: Arc::new(spec.facts.clone()),
             boots: 0,
             steps: 0,
             steps_at_this_moment: 0,
             instant: false,
             records: Vec::new(),
             is_broken: false,
+            node_key: RefCell::new(None),
         }
     }
 
@@ -177,6 +185,7 @@ impl World {
             instant: self.instant,
             records: self.records.clone(),
             is_broken: self.is_broken,
+            node_key: RefCell::new(self.node_key.borrow().clone()),
         })
     }
 
@@ -265,7 +274,7 @@ impl World {
         }
         // A runtime ends what a dead client asked for before it lists what it has.
         let orphans = self.inflight.values().any(|op| op.orphan);
-        for (key, op) in &self.inflight {
+        for (key, op) in self.inflight.iter() {
             match &op.phase {
                 Phase::Running { .. } if orphans && key.kind == OpKind::ObserveRuntime => {}
                 Phase::Running { due } => {
@@ -315,7 +324,7 @@ impl World {
 
     /// From the beginning the node's steps are compared with the specification; or not.
     pub fn set_refined(&mut self, refined: bool) {
-        self.refinement = refined.then(Refinement::default);
+        self.refinement = refined.then(Part::default);
     }
 
     /// From now on operations end when somebody picks them, at once or after any others, and none takes time: what an
@@ -344,35 +353,31 @@ impl World {
         let horizon = self.now.after(within);
         let mut waiting: Vec<String> = enabled
             .iter()
-            .filter(|e| match &e.choice {
-                Choice::Tick => false,
-                Choice::ProbeReported { .. } | Choice::GraceOver { .. } => e.due <= horizon,
-                Choice::ProcessEnds { .. }
-                | Choice::Effect(_)
-                | Choice::Answer(_)
-                | Choice::ExitNoticed { .. }
-                | Choice::SandboxNoticed { .. }
-                | Choice::Echo(_)
-                | Choice::Deliver { .. }
-                | Choice::SourceListed(_)
-                | Choice::ObjectReported(_)
-                | Choice::GateReported { .. }
-                | Choice::UsageMeasured { .. }
-                | Choice::NodeReported
-                | Choice::Reconnect
-                | Choice::Permitted(_)
-                | Choice::DiskFreed
-                | Choice::AgentStarts => true,
-            })
+            .filter(|e| e.unsettles(horizon))
             .map(|e| format!("{} (due in {})", self.label(&e.choice), e.due.since(self.now)))
             .collect();
-        if let Some((due, why)) =
-            self.agent.work_due().map(|(shown, why)| (self.faults.world_time(shown), why))
-            && due <= horizon
-        {
+        if let Some((due, why)) = self.work_due().filter(|(due, _)| *due <= horizon) {
             waiting.push(format!("the node's {why} (due in {})", due.since(self.now)));
         }
         waiting
+    }
+
+    /// Nothing keeps it from being settled.
+    pub fn is_settled(&self, within: Nanos) -> bool {
+        let mut enabled = Vec::new();
+        self.enabled(&mut enabled);
+        let horizon = self.now.after(within);
+        !enabled.iter().any(|e| e.unsettles(horizon)) && self.work_due().is_none_or(|(due, _)| due > horizon)
+    }
+
+    /// When the node has work to do by itself, and which.
+    fn work_due(&self) -> Option<(Time, String)> {
+        self.agent.work_due().map(|(shown, why)| (self.faults.world_time(shown), why))
+    }
+
+    /// Takes what is known to be enabled, as [`World::enabled`] listed it.
+    pub fn step_enabled(&mut self, enabled: &Enabled) -> Result<(), WorldError> {
+        self.take(enabled)
     }
 
     /// Takes a choice. Time becomes its due time, or stays where it is if that has passed. Returns false, and does
@@ -429,7 +434,9 @@ impl World {
                 format!("{MOST_STEPS_AT_ONE_MOMENT} steps without time passing, the last of them {last}"),
             );
         }
-        self.pending.remove(&chosen.choice);
+        if self.pending.contains_key(&chosen.choice) {
+            self.pending.remove(&chosen.choice);
+        }
         match &chosen.choice {
             Choice::ProcessEnds { pod, container } => self.process_ends(*pod, container),
             Choice::GraceOver { pod, container } => self.kill(*pod, container),
@@ -474,7 +481,7 @@ impl World {
     /// The agent hears of the node's own facts.
     fn tell_node_facts(&mut self) -> Result<(), WorldError> {
         self.told = self.facts.clone();
-        self.tell(Fact::NodeChanged(self.facts.clone()))
+        self.tell(Fact::NodeChanged(NodeFacts::clone(&self.facts)))
     }
 
     /// The node's deadline came. A deadline that a `Tick` leaves in the past would tick for ever (L4).
@@ -549,12 +556,17 @@ impl World {
     /// Where the production core decides, each step is one that the specification permits (DESIGN §7).
     fn fold(&mut self, event: Event) -> Result<Vec<Command>, WorldError> {
         let timers_first = self.is_due();
-        let commands = self.agent.fold(event.clone(), &mut self.records)?;
-        if let (Some(node), Some(refinement)) = (self.agent.brain().node(), &mut self.refinement) {
-            for unpermitted in refinement.step(&event, timers_first, &commands, node) {
-                let violation = format!("refinement: {unpermitted}");
-                self.records.push(Record::InvariantBroken { at: event.at, violation });
-            }
+        let at = event.at;
+        let told = self.records.len();
+        let commands = self.agent.fold(event, &mut self.records)?;
+        if let (Some(node), Some(refinement), Some(Record::Fact { event, .. })) =
+            (self.agent.brain().node(), &mut self.refinement, self.records.get(told))
+        {
+            let unpermitted = refinement.step(event, timers_first, &commands, node);
+            self.records.extend(unpermitted.into_iter().map(|unpermitted| Record::InvariantBroken {
+                at,
+                violation: format!("refinement: {unpermitted}"),
+            }));
         }
         Ok(commands)
     }
@@ -577,6 +589,17 @@ impl World {
         let event = ApiEvent::new(self.now, request, user);
         self.agent.keep_request(&event)?;
         let (response, stirred) = self.server.request(&event, self.agent.is_alive());
+        self.answered(user, what, response, stirred)
+    }
+
+    /// A request was answered.
+    fn answered(
+        &mut self,
+        user: &str,
+        what: String,
+        response: Response,
+        stirred: Stirred,
+    ) -> Result<Response, WorldError> {
         self.name_pods();
         for object in stirred.objects {
             self.pending.entry(Choice::ObjectReported(object)).or_insert(self.now.after(latency::WATCH));
@@ -692,7 +715,7 @@ impl World {
             return Ok(());
         }
         let gates_before = self.facts.gates;
-        change.apply(&mut self.facts);
+        change.apply(Arc::make_mut(&mut self.facts));
         if self.facts.gates != gates_before {
             let what = "the node's feature gates changed".to_owned();
             self.request("system:node", what, Request::NodeGates(self.facts.gates))?;

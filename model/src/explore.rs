@@ -27,6 +27,8 @@ pub trait World: Clone + Send {
     fn choices(&self, out: &mut Vec<Self::Choice>);
     /// Lets it happen. An error says what that broke.
     fn take(&mut self, choice: &Self::Choice) -> Result<(), String>;
+    /// What is wrong with the state itself, however it was reached: asked of each state once.
+    fn broken(&self) -> Option<String>;
     /// The state's canonical key: equal for states that no future can tell apart.
     fn key(&self) -> u128;
     /// It is one of the things that may go wrong, not one that must be hoped for.
@@ -112,7 +114,7 @@ pub fn choices_of<W: World>(beginning: &W, path: &[u16]) -> Vec<W::Choice> {
         world.choices(&mut choices);
         let Some(choice) = choices.get(usize::from(*nth)) else { break };
         taken.push(choice.clone());
-        if world.take(choice).is_err() {
+        if world.take(choice).is_err() || world.broken().is_some() {
             break;
         }
     }

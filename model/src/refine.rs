@@ -19,6 +19,7 @@ use nodefold_core::ids::PodUid;
 use nodefold_core::{Node, time::Time};
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 /// A change that no sequence of permitted moves explains.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,7 +48,7 @@ impl fmt::Display for Unpermitted {
 /// What was known of each pod after the latest fact.
 #[derive(Clone, Debug, Default)]
 pub struct Refinement {
-    pods: BTreeMap<PodUid, PodView>,
+    pods: BTreeMap<PodUid, Arc<PodView>>,
     seen: Seen,
     boot_id: Option<u128>,
 }
@@ -152,7 +153,7 @@ impl Refinement {
         self.pods = node
             .pods()
             .into_iter()
-            .filter_map(|uid| node.pod(uid).map(|pod| (uid, abstraction::of(pod))))
+            .filter_map(|uid| node.pod(uid).map(|pod| (uid, Arc::new(abstraction::of(pod)))))
             .collect();
     }
 
@@ -195,7 +196,7 @@ impl Refinement {
         for uid in pods {
             let after = node.pod(uid).map(abstraction::of).unwrap_or_default();
             let nothing = PodView::default();
-            let before = self.pods.get(&uid).unwrap_or(&nothing);
+            let before = self.pods.get(&uid).map_or(&nothing, |pod| &**pod);
             let said: Vec<&Command> = commands.iter().filter(|command| command.pod == uid).collect();
             let moved = if *before == after { Ok(()) } else { moves::explain(before, &after, situation) };
             let told = if ended { Ok(()) } else { commands::judge(before, &after, &said) };
@@ -212,7 +213,7 @@ impl Refinement {
             if after == nothing {
                 self.pods.remove(&uid);
             } else {
-                self.pods.insert(uid, after);
+                self.pods.insert(uid, Arc::new(after));
             }
         }
         found

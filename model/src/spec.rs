@@ -16,6 +16,7 @@
 pub mod allocation;
 pub mod container;
 pub mod diagram;
+mod index;
 pub mod pod;
 pub mod sandbox;
 pub mod scope;

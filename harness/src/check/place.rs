@@ -1,9 +1,8 @@
 //! A place in a scope: the world, who judges it, and how much of the story and of what may go wrong is left.
 
+use super::Subject;
 use super::scope::Scope;
 use crate::act::{Acted, act};
-use crate::brain::production;
-use crate::log::InMemory;
 use crate::record::Record;
 use crate::run::node_config_of;
 use crate::scenario::{Budget, Crash, PodRef, Verb};
@@ -14,7 +13,22 @@ use nodefold_core::event::ErrorClass;
 use nodefold_core::time::{Nanos, Time};
 use nodefold_model::{Oracles, explore};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+
+/// How a violation begins that shows when faults have stopped and time has passed.
+pub(super) const AT_REST: &str = "at rest, ";
+
+/// A setup that takes more steps never settles.
+const MOST_SETUP_STEPS: u32 = 10_000;
+
+/// Why a scope has no beginning.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unbegun {
+    /// It can't be played.
+    Unusable(String),
+    /// What comes before the exploring broke something.
+    Broken(String),
+}
 
 /// Beyond any delay that a node knows.
 const EVER: Nanos = Nanos::secs(1_000_000);
@@ -23,7 +37,7 @@ const EVER: Nanos = Nanos::secs(1_000_000);
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
     /// The world does something.
-    World(Choice),
+    World(Enabled),
     /// The story's next step.
     Story,
     /// The agent dies.
@@ -45,7 +59,9 @@ pub enum Step {
 pub struct Place {
     /// Always there, but while a step of the story has it.
     world: Option<World>,
-    oracles: Oracles,
+    oracles: Option<Arc<Oracles>>,
+    /// The hash of what they remember, as long as they hear nothing.
+    memory: OnceLock<u128>,
     story: Arc<[Verb]>,
     told: usize,
     left: Budget,
@@ -59,6 +75,7 @@ impl Clone for Place {
         Place {
             world,
             oracles: self.oracles.clone(),
+            memory: self.memory.clone(),
             story: self.story.clone(),
             told: self.told,
             left: self.left,
@@ -68,37 +85,42 @@ impl Clone for Place {
 
 impl Place {
     /// The scope's beginning: its setup has been played and has settled.
-    pub fn begin(scope: &Scope) -> Result<Place, String> {
+    pub fn begin(scope: &Scope, subject: &Subject) -> Result<Place, Unbegun> {
         let config = node_config_of(&scope.node);
-        let mut world =
-            World::new(&config, production(config.clone()), &scope.node, Box::<InMemory>::default());
+        let (make, for_brain) = (subject.driven.brain.clone(), config.clone());
+        let new_brain = Arc::new(move || make(&for_brain));
+        let mut world = World::new(&config, new_brain, &scope.node, (subject.driven.log)());
+        world.server_mut().answered_by(subject.driven.answers);
+        world.set_refined(subject.driven.refined);
         world.set_instant(true);
+        world.server_mut().remember_writes();
         world.server_mut().refuse_names_in_flight(!scope.trusting);
         let mut place = Place {
             world: Some(world),
-            oracles: Oracles::new(&config),
+            oracles: subject.oracles.then(|| Arc::new(Oracles::new(&config))),
+            memory: OnceLock::new(),
             story: scope.steps.clone().into(),
             told: 0,
             left: scope.budget,
         };
         place.settle()?;
         for verb in &scope.setup {
-            place.tell(verb)?;
+            place.tell(verb).map_err(Unbegun::Broken)?;
             place.settle()?;
         }
         Ok(place)
     }
 
-    fn settle(&mut self) -> Result<(), String> {
+    fn settle(&mut self) -> Result<(), Unbegun> {
         let mut steps = 0;
-        while let Some(world) =
-            self.world.as_mut().filter(|world| !world.unsettled(Nanos::secs(60)).is_empty())
-        {
-            world.run_one(Time(u64::MAX), &mut Earliest).map_err(|error| error.to_string())?;
-            self.judge()?;
+        while let Some(world) = self.world.as_mut().filter(|world| !world.is_settled(Nanos::secs(60))) {
+            world
+                .run_one(Time(u64::MAX), &mut Earliest)
+                .map_err(|error| Unbegun::Unusable(error.to_string()))?;
+            self.judge().map_err(Unbegun::Broken)?;
             steps += 1;
-            if steps > 100_000 {
-                return Err("the scope's setup never settles".to_owned());
+            if steps > MOST_SETUP_STEPS {
+                return Err(Unbegun::Broken("L4: the scope's setup never settles".to_owned()));
             }
         }
         Ok(())
@@ -128,10 +150,23 @@ impl Place {
     fn judge(&mut self) -> Result<(), String> {
         let records = self.world.as_mut().map(World::take_records).unwrap_or_default();
         let mut broken = None;
+        let heard = |record: &Record| matches!(record, Record::Fact { .. } | Record::Command { .. });
+        let mut oracles = self.oracles.as_mut().filter(|_| records.iter().any(heard)).map(|oracles| {
+            self.memory = OnceLock::new();
+            Arc::make_mut(oracles)
+        });
         for record in records {
             match record {
-                Record::Fact { event, .. } => self.oracles.observe(&TraceEntry::Fact(event)),
-                Record::Command { at, command } => self.oracles.observe(&TraceEntry::Command { at, command }),
+                Record::Fact { event, .. } => {
+                    if let Some(oracles) = &mut oracles {
+                        oracles.observe(&TraceEntry::Fact(event));
+                    }
+                }
+                Record::Command { at, command } => {
+                    if let Some(oracles) = &mut oracles {
+                        oracles.observe(&TraceEntry::Command { at, command });
+                    }
+                }
                 Record::InvariantBroken { violation, .. } => {
                     broken.get_or_insert(violation);
                 }
@@ -148,7 +183,7 @@ impl Place {
                 | Record::Expectation { .. } => {}
             }
         }
-        for violation in self.oracles.take_violations() {
+        for violation in oracles.map(Oracles::take_violations).unwrap_or_default() {
             broken.get_or_insert(violation.to_string());
         }
         broken.map_or(Ok(()), Err)
@@ -157,9 +192,9 @@ impl Place {
     /// Lets one thing happen.
     pub(super) fn do_it(&mut self, step: &Step) -> Result<(), String> {
         let verb = match step {
-            Step::World(choice) => {
+            Step::World(enabled) => {
                 if let Some(world) = &mut self.world {
-                    world.step(choice).map_err(|error| error.to_string())?;
+                    world.step_enabled(enabled).map_err(|error| error.to_string())?;
                 }
                 return self.judge();
             }
@@ -191,7 +226,7 @@ impl Place {
     /// The step as a scenario says it.
     pub(super) fn verb(&self, step: &Step) -> Option<Verb> {
         Some(match step {
-            Step::World(choice) => Verb::Choose(self.world().label(choice)),
+            Step::World(enabled) => Verb::Choose(self.world().label(&enabled.choice)),
             Step::Story => self.story.get(self.told)?.clone(),
             Step::AgentDies => Verb::Crash(Crash::Agent),
             Step::HostDies => Verb::Crash(Crash::Host),
@@ -216,6 +251,24 @@ impl Place {
         let mut waits = self.world().unsettled(EVER);
         waits.extend(self.leftovers());
         waits.join(", ")
+    }
+
+    /// Faults stop and time passes: nothing may happen that was not due, and nothing may be left undone (L1–L5).
+    fn at_rest(&self) -> Result<(), String> {
+        let mut end = self.clone();
+        let Some(now) = end.world.as_ref().map(World::now) else { return Ok(()) };
+        if let Some(oracles) = &mut end.oracles {
+            Arc::make_mut(oracles).heal(now);
+        }
+        let told = catch_unwind(AssertUnwindSafe(|| end.tell(&Verb::Heal))).unwrap_or_else(panicked);
+        told.map_err(|what| format!("{AT_REST}{what}"))?;
+        let Some(oracles) = &mut end.oracles else { return Ok(()) };
+        let oracles = Arc::make_mut(oracles);
+        oracles.at_rest(end.world.as_ref().map_or(now, World::now));
+        match oracles.take_violations().first() {
+            Some(violation) => Err(format!("{AT_REST}{violation}")),
+            None => Ok(()),
+        }
     }
 
     /// What should be gone, or should be there, and isn't (L1, L2, L3).
@@ -258,6 +311,13 @@ impl Place {
     }
 }
 
+/// What the core said when it gave up.
+fn panicked(panic: Box<dyn std::any::Any + Send>) -> Result<(), String> {
+    let said = panic.downcast_ref::<String>().cloned();
+    let said = said.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+    Err(format!("panic: {}", said.unwrap_or_default()))
+}
+
 impl explore::World for Place {
     type Choice = Step;
 
@@ -270,7 +330,7 @@ impl explore::World for Place {
             // Unless operations may be slow, time passes only when nothing else can happen.
             let waits = enabled.due > self.world().now();
             if !waits || self.left.slow || !busy {
-                out.push(Step::World(enabled.choice.clone()));
+                out.push(Step::World(enabled.clone()));
             }
         }
         if self.told < self.story.len() {
@@ -281,17 +341,25 @@ impl explore::World for Place {
 
     fn take(&mut self, step: &Step) -> Result<(), String> {
         // The core's own assertions are oracles too.
-        catch_unwind(AssertUnwindSafe(|| self.do_it(step))).unwrap_or_else(|panic| {
-            let said = panic.downcast_ref::<String>().cloned();
-            let said = said.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
-            Err(format!("panic: {}", said.unwrap_or_default()))
-        })
+        catch_unwind(AssertUnwindSafe(|| self.do_it(step))).unwrap_or_else(panicked)
+    }
+
+    /// The oracles judge steps; of a state in which all is settled they judge whether it stays so, and as it should be.
+    fn broken(&self) -> Option<String> {
+        if self.is_settled() { self.at_rest().err() } else { None }
     }
 
     fn key(&self) -> u128 {
-        let mut bytes = Vec::with_capacity(4096);
-        self.world().canonical(&mut bytes);
-        self.oracles.memory(&mut bytes);
+        let memory = *self.memory.get_or_init(|| {
+            let mut bytes = Vec::with_capacity(1024);
+            if let Some(oracles) = &self.oracles {
+                oracles.memory(&mut bytes);
+            }
+            nodefold_core::codec::hash_bytes(&bytes).0
+        });
+        let mut bytes = Vec::with_capacity(64);
+        bytes.extend(self.world().canonical().to_le_bytes());
+        bytes.extend(memory.to_le_bytes());
         bytes.extend([self.told as u8, self.left.agent_crashes, self.left.host_crashes]);
         bytes.extend([self.left.failures, self.left.exits]);
         nodefold_core::codec::hash_bytes(&bytes).0
@@ -305,9 +373,7 @@ impl explore::World for Place {
     }
 
     fn is_settled(&self) -> bool {
-        self.told == self.story.len()
-            && self.world().unsettled(EVER).is_empty()
-            && self.leftovers().is_empty()
+        self.told == self.story.len() && self.world().is_settled(EVER) && self.leftovers().is_empty()
     }
 
     /// A status write is seen by nobody but the API's rules for further requests. Once the story is told and nothing can
@@ -319,7 +385,9 @@ impl explore::World for Place {
             return None;
         }
         steps.iter().position(|step| match step {
-            Step::World(Choice::Effect(key) | Choice::Answer(key)) => key.kind == OpKind::Status,
+            Step::World(Enabled { choice: Choice::Effect(key) | Choice::Answer(key), .. }) => {
+                key.kind == OpKind::Status
+            }
             Step::World(_)
             | Step::Story
             | Step::AgentDies

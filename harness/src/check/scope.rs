@@ -1,12 +1,12 @@
 //! Scopes: scenarios to be explored, by name or from a file, and the stories that are told of them.
 
-use super::place::{Place, Step};
+use super::place::{AT_REST, Place, Step};
 use crate::scenario::{Budget, NodeSpec, Scenario, Verb, to_text};
 use nodefold_core::time::Nanos;
 use nodefold_k8s::InputError;
 
 /// The named scopes.
-pub const NAMED: [(&str, &str); 11] = [
+pub const NAMED: [(&str, &str); 12] = [
     ("add-container", include_str!("scopes/add-container.yaml")),
     ("swap-volume", include_str!("scopes/swap-volume.yaml")),
     ("collide", include_str!("scopes/collide.yaml")),
@@ -16,6 +16,7 @@ pub const NAMED: [(&str, &str); 11] = [
     ("reboot", include_str!("scopes/reboot.yaml")),
     ("delete-anywhere", include_str!("scopes/delete-anywhere.yaml")),
     ("init-and-sidecar", include_str!("scopes/init-and-sidecar.yaml")),
+    ("sidecar-end", include_str!("scopes/sidecar-end.yaml")),
     ("uncertain", include_str!("scopes/uncertain.yaml")),
     ("resize", include_str!("scopes/resize.yaml")),
 ];
@@ -83,16 +84,33 @@ impl Scope {
 
     /// A scenario that takes these steps from the scope's beginning.
     pub fn story(&self, beginning: &Place, steps: &[Step], about: &str) -> String {
+        let rests = about.starts_with(AT_REST);
         let mut place = beginning.clone();
-        let settled = |verb: &Verb| [verb.clone(), Verb::Settle(Nanos::secs(60))];
-        let mut verbs: Vec<Verb> = self.setup.iter().flat_map(settled).collect();
+        let mut verbs = self.setup_verbs();
         for step in steps {
             verbs.extend(place.verb(step));
             if place.do_it(step).is_err() {
                 break;
             }
         }
-        let text = to_text(&format!("{}-counterexample", self.name), about, &self.node, &verbs);
+        if rests {
+            verbs.push(Verb::Heal);
+        }
+        self.text(about, &verbs)
+    }
+
+    /// A scenario of what comes before the exploring.
+    pub(super) fn setup_alone(&self, about: &str) -> String {
+        self.text(about, &self.setup_verbs())
+    }
+
+    fn setup_verbs(&self) -> Vec<Verb> {
+        let settled = |verb: &Verb| [verb.clone(), Verb::Settle(Nanos::secs(60))];
+        self.setup.iter().flat_map(settled).collect()
+    }
+
+    fn text(&self, about: &str, verbs: &[Verb]) -> String {
+        let text = to_text(&format!("{}-counterexample", self.name), about, &self.node, verbs);
         let trusting = if self.trusting { "trusting: true\n" } else { "" };
         text.replacen("steps:\n", &format!("instant: true\n{trusting}steps:\n"), 1)
     }

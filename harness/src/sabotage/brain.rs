@@ -206,6 +206,10 @@ impl Brain for Sabotaged {
         self.inner.digest()
     }
 
+    fn memory(&self, out: &mut Vec<u8>) {
+        self.memory.canonical(out);
+    }
+
     fn node(&self) -> Option<&Node> {
         self.inner.node()
     }

@@ -1,6 +1,8 @@
 //! What went in and out of a brain so far, as a saboteur needs it to be wrong at the right moment. The truth: facts as they
 //! came, commands as they were given. Nothing of the brain's own state, and nothing of the oracles'.
 
+use crate::world::without_times;
+use nodefold_core::codec;
 use nodefold_core::command::{Action, Command, MountedVolume, Rule};
 use nodefold_core::event::{ErrorClass, Event, Exit, Fact, SeenContainer, SeenState};
 use nodefold_core::ids::{ContainerId, PodUid, VolumeId};
@@ -155,6 +157,16 @@ impl Memory {
         self.pods.get(&uid)?.containers.get(id)
     }
 
+    /// Writes it without times: what an explorer tells states apart by.
+    pub fn canonical(&self, out: &mut Vec<u8>) {
+        let Memory { starts, now: _, boots, runtime_seen, pods } = self;
+        codec::encode(&(starts, boots.0 == boots.1, runtime_seen), out);
+        for (uid, pod) in pods {
+            codec::encode(uid, out);
+            pod.canonical(out);
+        }
+    }
+
     /// Takes a fact in.
     pub fn fact(&mut self, event: &Event) {
         self.now = event.at;
@@ -206,6 +218,43 @@ impl Memory {
 }
 
 impl PodMemory {
+    fn canonical(&self, out: &mut Vec<u8>) {
+        let PodMemory {
+            applied,
+            first,
+            former,
+            allocated,
+            allocated_before,
+            removed,
+            returned,
+            first_deletion,
+            containers,
+            volumes,
+            sandbox,
+            published,
+        } = self;
+        for pod in [applied, first, former] {
+            let told =
+                pod.as_deref().map(|pod| (codec::hash(&*pod.spec), pod.generation, pod.deletion.is_some()));
+            codec::encode(&told, out);
+        }
+        for spec in [allocated, allocated_before] {
+            codec::encode(&spec.as_deref().map(codec::hash), out);
+        }
+        codec::encode(&(removed, returned, first_deletion.is_some(), sandbox), out);
+        for (id, container) in containers {
+            let ContainerMemory { spec, mounts, sandbox, stage, exit, stopping, start_failed } = container;
+            let ended = exit.as_ref().map(|exit| exit.code);
+            codec::encode(&(id, codec::hash(&**spec), mounts, sandbox, *stage as u8), out);
+            codec::encode(&(ended, stopping, start_failed.is_some()), out);
+        }
+        for (id, volume) in volumes {
+            let VolumeMemory { spec, stage, removed } = volume;
+            codec::encode(&(id, spec.as_deref().map(codec::hash), *stage as u8, removed), out);
+        }
+        codec::encode(&published.as_deref().map(|status| codec::hash(&without_times(status))), out);
+    }
+
     fn volume_is(&mut self, id: &VolumeId, stage: VolumeStage) {
         if let Some(volume) = self.volumes.get_mut(id) {
             volume.stage = stage;

@@ -9,10 +9,12 @@ use nodefold_core::command::Command;
 use nodefold_core::event::{Event, Fact};
 use nodefold_core::time::Time;
 use nodefold_core::{Commands, Digest};
+use std::sync::Arc;
 
 /// The agent.
 pub struct Agent {
-    brain: Box<dyn Brain>,
+    /// Forks share it until one of them folds a fact.
+    brain: Arc<Box<dyn Brain>>,
     new_brain: NewBrain,
     log: Box<dyn FactLog>,
     out: Commands,
@@ -37,7 +39,7 @@ impl Agent {
     /// An agent that has not started.
     pub fn new(new_brain: NewBrain, log: Box<dyn FactLog>) -> Agent {
         Agent {
-            brain: new_brain(),
+            brain: Arc::new(new_brain()),
             new_brain,
             log,
             out: Commands::default(),
@@ -51,7 +53,7 @@ impl Agent {
     /// The same agent once more, to go on apart from this one.
     pub fn fork(&self) -> Result<Agent, LogError> {
         Ok(Agent {
-            brain: self.brain.boxed_clone(),
+            brain: self.brain.clone(),
             new_brain: self.new_brain.clone(),
             log: self.log.fork()?,
             out: Commands::default(),
@@ -74,12 +76,21 @@ impl Agent {
 
     /// The brain as the log has it; also while the agent is down, since every fact in it is durable.
     pub fn brain(&self) -> &dyn Brain {
-        &*self.brain
+        &**self.brain
+    }
+
+    /// The same, as forks share it.
+    pub fn shared_brain(&self) -> &Arc<Box<dyn Brain>> {
+        &self.brain
     }
 
     /// The brain's digest.
     pub fn digest(&mut self) -> Digest {
-        self.brain.digest()
+        self.brain_mut().digest()
+    }
+
+    fn brain_mut(&mut self) -> &mut dyn Brain {
+        own(&mut self.brain)
     }
 
     /// When the node wants a `Tick`.
@@ -99,9 +110,10 @@ impl Agent {
 
     /// Makes a fact durable, folds it in, and gives the commands that it made due (write-ahead, DESIGN §8).
     pub fn fold(&mut self, event: Event, records: &mut Vec<Record>) -> Result<Vec<Command>, LogError> {
-        self.log.fact(&event, &mut *self.brain)?;
+        let brain = own(&mut self.brain);
+        self.log.fact(&event, brain)?;
         self.out.clear();
-        self.brain.apply(&event, &mut self.out);
+        brain.apply(&event, &mut self.out);
         self.log.commands_given(&self.out.commands);
         Ok(self.tell_folded(event, records))
     }
@@ -122,9 +134,10 @@ impl Agent {
 
     /// Dies while it makes a fact durable. If the fact survived, it is folded, as the next agent will.
     pub fn fold_torn(&mut self, event: Event, keep: u64, records: &mut Vec<Record>) -> Result<(), LogError> {
-        if self.log.torn(&event, &mut *self.brain, keep)? {
+        let brain = own(&mut self.brain);
+        if self.log.torn(&event, brain, keep)? {
             self.out.clear();
-            self.brain.apply(&event, &mut self.out);
+            brain.apply(&event, &mut self.out);
             self.tell_folded(event, records);
         }
         Ok(())
@@ -143,10 +156,10 @@ impl Agent {
     /// Comes to life, from its log if it lived before.
     pub fn start(&mut self, boot_id: u128) -> Result<(Fact, Option<Recovered>), LogError> {
         let recovered = if self.facts > 0 {
-            let before = self.brain.digest();
-            self.brain = self.log.recover(&self.new_brain)?;
+            let before = self.digest();
+            self.brain = Arc::new(self.log.recover(&self.new_brain)?);
             let unlike = unlike(&self.acknowledged.events(), &self.log.durable()?);
-            Some(Recovered { before, after: self.brain.digest(), unlike })
+            Some(Recovered { before, after: self.digest(), unlike })
         } else {
             None
         };
@@ -156,7 +169,18 @@ impl Agent {
 
     /// Ends cleanly: the log is complete.
     pub fn close(&mut self) -> Result<(), LogError> {
-        self.log.close(&mut *self.brain)
+        self.log.close(own(&mut self.brain))
+    }
+}
+
+/// The brain to be changed: a copy of it, where it is shared.
+fn own(brain: &mut Arc<Box<dyn Brain>>) -> &mut dyn Brain {
+    if Arc::get_mut(brain).is_none() {
+        *brain = Arc::new(brain.boxed_clone());
+    }
+    match Arc::get_mut(brain) {
+        Some(brain) => &mut **brain,
+        None => unreachable!("nobody shares what was just made"),
     }
 }
 

@@ -104,6 +104,32 @@ pub struct Enabled {
     pub due: Time,
 }
 
+impl Enabled {
+    /// It keeps the world from being settled by then.
+    pub(super) fn unsettles(&self, horizon: Time) -> bool {
+        match &self.choice {
+            Choice::Tick => false,
+            Choice::ProbeReported { .. } | Choice::GraceOver { .. } => self.due <= horizon,
+            Choice::ProcessEnds { .. }
+            | Choice::Effect(_)
+            | Choice::Answer(_)
+            | Choice::ExitNoticed { .. }
+            | Choice::SandboxNoticed { .. }
+            | Choice::Echo(_)
+            | Choice::Deliver { .. }
+            | Choice::SourceListed(_)
+            | Choice::ObjectReported(_)
+            | Choice::GateReported { .. }
+            | Choice::UsageMeasured { .. }
+            | Choice::NodeReported
+            | Choice::Reconnect
+            | Choice::Permitted(_)
+            | Choice::DiskFreed
+            | Choice::AgentStarts => true,
+        }
+    }
+}
+
 /// Who picks: the one source of all nondeterminism in a simulated world.
 pub trait Chooser {
     /// The index of the choice that comes next. `enabled` is never empty.

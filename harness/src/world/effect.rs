@@ -8,6 +8,7 @@ use super::rules::Operation;
 use super::runtime::{Container, Sandbox, State};
 use super::writes::refused;
 use super::{World, WorldError, latency};
+use nodefold_core::codec;
 use nodefold_core::command::{Action, Command};
 use nodefold_core::event::{ErrorClass, Exit, Fact, OpError};
 use nodefold_core::ids::{ContainerId, PodUid, VolumeId};
@@ -307,12 +308,30 @@ impl World {
     }
 
     fn write_to_api(&mut self, command: &Command) -> Result<Done, WorldError> {
+        let user = format!("system:node:{}", self.node_name);
+        let before = self.server.to_remember();
+        let status = if let (Action::PublishStatus { status, mirror }, Some(_)) = (&command.action, &before) {
+            Some(codec::hash(&(&**status, mirror)))
+        } else {
+            None
+        };
+        if let Some(status) = status {
+            let listens = self.agent.is_alive();
+            if let Some((response, stirred)) =
+                self.server.written_before(self.now, command.pod, status, listens)
+            {
+                let response = self.answered(&user, "status".to_owned(), response, stirred)?;
+                return Ok(self.server.answer_to(command, &response));
+            }
+        }
         match self.server.asked_by(command) {
             None => Ok(Ok(None)),
             Some(Err(error)) => Ok(Err(error)),
             Some(Ok((what, request))) => {
-                let user = format!("system:node:{}", self.node_name);
                 let response = self.request(&user, what, request)?;
+                if let (Some(before), Some(status)) = (before, status) {
+                    self.server.remember(before, command.pod, status, &response);
+                }
                 Ok(self.server.answer_to(command, &response))
             }
         }

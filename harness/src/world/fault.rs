@@ -123,6 +123,16 @@ pub(super) struct Faults {
 }
 
 impl Faults {
+    /// Nothing goes wrong, and nothing is left of what did.
+    pub(super) fn are_none(&self) -> bool {
+        let Faults { crash, disk_full, ahead, behind, echoes, echoes_made: _, healed } = self;
+        crash.is_none()
+            && !disk_full
+            && (*ahead, *behind) == (Nanos::ZERO, Nanos::ZERO)
+            && echoes.is_empty()
+            && !healed
+    }
+
     /// What the node's clock shows.
     pub(super) fn node_time(&self, now: Time) -> Time {
         Time(now.after(self.ahead).0.saturating_sub(self.behind.0))

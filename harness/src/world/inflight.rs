@@ -2,11 +2,15 @@
 //! apart from everything else: its *effect* on the host, and the *answer* that tells the agent. A crash between the two
 //! is the classic "done, acknowledgement lost".
 
+use super::part::Part;
+use nodefold_core::codec;
 use nodefold_core::command::{Action, Command};
 use nodefold_core::event::{Fact, Hook, OpError};
-use nodefold_core::ids::PodUid;
+use nodefold_core::ids::{Name, OpId, PodUid};
 use nodefold_core::time::{Nanos, Time};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// What an operation does.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -153,7 +157,7 @@ pub struct OpKey {
     /// In which pod.
     pub pod: PodUid,
     /// To which container, volume or sandbox attempt: `app#0.1`, `scratch#0`, `0`; empty for the pod.
-    pub subject: String,
+    pub subject: Name,
     /// How many of the same name were in flight when it began.
     pub repeat: u32,
 }
@@ -191,7 +195,7 @@ impl OpKey {
                 | Action::DeleteMirror { .. } => String::new(),
             },
         };
-        OpKey { kind, pod: command.pod, subject, repeat: 0 }
+        OpKey { kind, pod: command.pod, subject: subject.into(), repeat: 0 }
     }
 
     /// What it is about, as a string.
@@ -262,5 +266,89 @@ impl InFlight {
             lingers: false,
             leaves_out: None,
         }
+    }
+}
+
+/// All operations on their way, by name. Forks share them until one of them changes something, and an operation's own hash
+/// is taken once for as long as nothing happens to it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Operations {
+    by_name: Part<BTreeMap<OpKey, Part<InFlight>>>,
+    numbers: Arc<Numbers>,
+}
+
+/// Numbers that operations have as long as they are on their way: of their names, not of the order in which they were given.
+pub(super) type Numbers = BTreeMap<OpId, OpId>;
+
+impl Operations {
+    pub(super) fn get(&self, key: &OpKey) -> Option<&InFlight> {
+        self.by_name.get(key).map(|op| &**op)
+    }
+
+    pub(super) fn get_mut(&mut self, key: &OpKey) -> Option<&mut InFlight> {
+        if !self.by_name.contains_key(key) {
+            return None;
+        }
+        self.by_name.get_mut(key).map(|op| &mut **op)
+    }
+
+    pub(super) fn contains_key(&self, key: &OpKey) -> bool {
+        self.by_name.contains_key(key)
+    }
+
+    pub(super) fn insert(&mut self, key: OpKey, op: InFlight) {
+        let number = codec::hash(&(key.kind as u8, key.pod, &*key.subject, key.repeat)).0 as u64;
+        Arc::make_mut(&mut self.numbers).insert(op.command.op, OpId(number | 1));
+        self.by_name.insert(key, Part::new(op));
+    }
+
+    pub(super) fn remove(&mut self, key: &OpKey) -> Option<InFlight> {
+        if !self.by_name.contains_key(key) {
+            return None;
+        }
+        let op = self.by_name.remove(key).map(Part::into_inner)?;
+        Arc::make_mut(&mut self.numbers).remove(&op.command.op);
+        Some(op)
+    }
+
+    pub(super) fn clear(&mut self) {
+        *self = Operations::default();
+    }
+
+    pub(super) fn retain(&mut self, mut keep: impl FnMut(&OpKey, &mut InFlight) -> bool) {
+        let numbers = Arc::make_mut(&mut self.numbers);
+        self.by_name.retain(|key, op| {
+            let kept = keep(key, op);
+            if !kept {
+                numbers.remove(&op.command.op);
+            }
+            kept
+        });
+    }
+
+    pub(super) fn keys(&self) -> impl Iterator<Item = &OpKey> {
+        self.by_name.keys()
+    }
+
+    pub(super) fn values(&self) -> impl Iterator<Item = &InFlight> {
+        self.by_name.values().map(|op| &**op)
+    }
+
+    pub(super) fn values_mut(&mut self) -> impl Iterator<Item = &mut InFlight> {
+        self.by_name.values_mut().map(|op| &mut **op)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&OpKey, &InFlight)> {
+        self.by_name.iter().map(|(key, op)| (key, &**op))
+    }
+
+    /// Each with the keeper of its hash.
+    pub(super) fn parts(&self) -> impl Iterator<Item = (&OpKey, &Part<InFlight>)> {
+        self.by_name.iter()
+    }
+
+    /// What each is called while it is on its way.
+    pub(super) fn numbers(&self) -> &Arc<Numbers> {
+        &self.numbers
     }
 }

@@ -52,8 +52,14 @@ impl World {
 
     /// A process ends now, as it was about to.
     pub(super) fn process_ends(&mut self, pod: PodUid, id: &ContainerId) {
-        self.pending.remove(&Choice::ProcessEnds { pod, container: id.clone() });
-        self.pending.remove(&Choice::GraceOver { pod, container: id.clone() });
+        for awaited in [
+            Choice::ProcessEnds { pod, container: id.clone() },
+            Choice::GraceOver { pod, container: id.clone() },
+        ] {
+            if self.pending.contains_key(&awaited) {
+                self.pending.remove(&awaited);
+            }
+        }
         let now = self.now;
         let Some(container) = self.runtime.containers.get_mut(&(pod, id.clone())) else { return };
         let started_at = match &container.state {

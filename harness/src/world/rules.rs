@@ -185,6 +185,11 @@ pub struct Rules {
 }
 
 impl Rules {
+    /// There are none.
+    pub(super) fn are_none(&self) -> bool {
+        self.holds.is_empty() && self.failures.is_empty()
+    }
+
     /// Operations in this scope hang from now on.
     pub fn hold(&mut self, scope: Scope) {
         if !self.holds.contains(&scope) {

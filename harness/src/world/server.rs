@@ -2,9 +2,12 @@
 //! tell the agent late and coalesced. Manifest files are a second source beside it.
 
 use super::latency;
+use super::memo::Memo;
+use super::part::Part;
 use super::rulebook::{self, Answers};
 use crate::scenario::PodRef;
-use nodefold_api::{Api, ApiConfig, ApiEvent, Change, ChangeType, Response};
+use nodefold_api::{Api, ApiConfig, ApiEvent, Change, ChangeType, Request, Response};
+use nodefold_core::Digest;
 use nodefold_core::codec;
 use nodefold_core::config::FeatureGates;
 use nodefold_core::event::{Fact, Mirror, ObjectVersion};
@@ -48,15 +51,15 @@ pub struct Undeliverable(pub String);
 /// The API server and what is between it and the agent.
 #[derive(Clone)]
 pub struct Server {
-    api: Api,
+    api: Part<Api>,
     node_name: Name,
     watched_up_to: u64,
     /// How often each name was given a UID.
-    uids_given: BTreeMap<(String, String, String), u64>,
-    names: BTreeMap<PodUid, PodRef>,
-    newest: BTreeMap<PodRef, PodUid>,
+    uids_given: Part<BTreeMap<(String, String, String), u64>>,
+    names: Part<BTreeMap<PodUid, PodRef>>,
+    newest: Part<BTreeMap<PodRef, PodUid>>,
     /// All pods that ever had a name, oldest first.
-    lives: BTreeMap<PodRef, Vec<PodUid>>,
+    lives: Part<BTreeMap<PodRef, Vec<PodUid>>>,
     newly_named: Vec<PodUid>,
     files: BTreeMap<PodRef, Arc<Pod>>,
     /// What was last put on its way for each pod, so that a change of status alone tells the agent nothing.
@@ -80,6 +83,8 @@ pub struct Server {
     lost: Vec<(PodUid, News)>,
     /// Objects that the authorizer does not let the node read.
     forbidden: BTreeSet<ObjectRef>,
+    /// What became of status writes, where a search asks for the same ones again and again.
+    memo: Option<Memo>,
 }
 
 /// What a batch of changes in the store means for the watches.
@@ -99,22 +104,22 @@ impl Server {
     /// An empty store.
     pub fn new(node_name: Name, gates: FeatureGates) -> Server {
         // The watches ask after every request.
-        let changes_kept = 64;
+        let changes_kept = 8;
         Server {
-            api: Api::new(ApiConfig {
+            api: Part::new(Api::new(ApiConfig {
                 gates,
                 node_name: node_name.clone(),
                 changes_kept,
                 // Nothing is behind a webhook here.
                 absent_webhooks_allow: true,
                 ..ApiConfig::default()
-            }),
+            })),
             node_name,
             watched_up_to: 0,
-            uids_given: BTreeMap::new(),
-            names: BTreeMap::new(),
-            newest: BTreeMap::new(),
-            lives: BTreeMap::new(),
+            uids_given: Part::default(),
+            names: Part::default(),
+            newest: Part::default(),
+            lives: Part::default(),
             newly_named: Vec::new(),
             files: BTreeMap::new(),
             sent: BTreeMap::new(),
@@ -128,6 +133,7 @@ impl Server {
             cut: false,
             lost: Vec::new(),
             forbidden: BTreeSet::new(),
+            memo: None,
         }
     }
 
@@ -138,10 +144,59 @@ impl Server {
 
     /// Handles a request and gives what it stirred up on the watches.
     pub fn request(&mut self, event: &ApiEvent, agent_listens: bool) -> (Response, Stirred) {
+        let before = match &event.request {
+            Request::Status { namespace, name, .. } => self.api.get("Pod", namespace, name).cloned(),
+            Request::Create { .. }
+            | Request::Update { .. }
+            | Request::Dynamic { .. }
+            | Request::Resize { .. }
+            | Request::Ephemeral { .. }
+            | Request::Delete { .. }
+            | Request::PatchStatus { .. }
+            | Request::Release { .. }
+            | Request::NodeGates(_) => None,
+        };
         let (response, wrong) = rulebook::answer(self.answers, &mut self.api, &mut self.rules, event);
         let wrong = wrong.filter(|_| !self.is_trusting);
-        let stirred = Stirred { wrong, ..self.stir(event.at, agent_listens) };
+        let stirred = Stirred { wrong, ..self.stir(event.at, agent_listens, before.as_deref()) };
         (response, stirred)
+    }
+
+    /// From now on it remembers what became of status writes, for all of its copies.
+    pub fn remember_writes(&mut self) {
+        self.memo = Some(Memo::default());
+    }
+
+    /// The same write of this status to this store came before: the answer, and what it stirs up.
+    pub(super) fn written_before(
+        &mut self,
+        at: Time,
+        pod: PodUid,
+        status: Digest,
+        agent_listens: bool,
+    ) -> Option<(Response, Stirred)> {
+        let answered = self.memo.as_ref()?.recall(&self.api, pod, status)?;
+        let name = self.names.get(&pod)?.clone();
+        let before = self.api.get("Pod", &name.namespace, &name.name).cloned();
+        self.api = answered.after;
+        if let Response::Ok { object, .. } = &answered.response {
+            self.rules.observed(object);
+        }
+        let stirred = self.stir(at, agent_listens, before.as_deref());
+        Some((answered.response, stirred))
+    }
+
+    /// The store as it is, if what becomes of the next write is to be remembered.
+    pub(super) fn to_remember(&self) -> Option<Part<Api>> {
+        self.memo.as_ref().map(|_| self.api.clone())
+    }
+
+    /// Remembers what became of a write to the store as it was.
+    pub(super) fn remember(&self, before: Part<Api>, pod: PodUid, status: Digest, response: &Response) {
+        if let Some(memo) = &self.memo {
+            // The rest of the answer is judged anew each time.
+            memo.keep(before, pod, status, self.api.clone(), response.clone());
+        }
     }
 
     /// The node's name.
@@ -174,7 +229,8 @@ impl Server {
         }
     }
 
-    fn stir(&mut self, at: Time, agent_listens: bool) -> Stirred {
+    /// `before` is the pod whose status was written, as it was.
+    fn stir(&mut self, at: Time, agent_listens: bool, before: Option<&Value>) -> Stirred {
         let mut stirred = Stirred::default();
         // Asked after each request, a watch is never behind what the store keeps.
         let changes: Vec<Change> = self
@@ -191,6 +247,12 @@ impl Server {
             }
             match &*change.kind {
                 "Pod" if object["spec"]["nodeName"] == *self.node_name => {
+                    if let Some(uid) = before.and_then(|before| self.only_status_changed(before, object)) {
+                        if agent_listens {
+                            stirred.gates.extend(self.gate_news(uid, object));
+                        }
+                        continue;
+                    }
                     if let Some(mirror) = nodefold_k8s::mirror_from_json(object) {
                         self.mirror_changed(at, pod_ref(object), mirror, deleted, agent_listens);
                         continue;
@@ -224,14 +286,21 @@ impl Server {
         stirred
     }
 
+    /// The pod, if the agent has it as it is: of a status, only a terminal phase and the QoS class are read by a node.
+    fn only_status_changed(&self, before: &Value, after: &Value) -> Option<PodUid> {
+        let read = |object: &Value| {
+            let text = |field: &str| object["status"][field].as_str().unwrap_or_default().to_owned();
+            (Some(text("phase")).filter(|phase| phase == "Succeeded" || phase == "Failed"), text("qosClass"))
+        };
+        let uid = nodefold_k8s::pod_uid(after["metadata"]["uid"].as_str().unwrap_or_default());
+        (self.sent.contains_key(&uid) && read(before) == read(after)).then_some(uid)
+    }
+
     fn pod_changed(&mut self, at: Time, pod: Arc<Pod>, source: Source, removed: bool, agent_listens: bool) {
         let uid = pod.uid;
         let name = PodRef { namespace: pod.namespace.to_string(), name: pod.name.to_string() };
-        if self.names.insert(uid, name.clone()).is_none() {
-            self.newly_named.push(uid);
-            self.lives.entry(name.clone()).or_default().push(uid);
-        }
-        if !removed {
+        self.named(uid, &name);
+        if !removed && self.newest.get(&name) != Some(&uid) {
             self.newest.insert(name, uid);
         }
         let hears = agent_listens && !(self.cut && source == Source::Api);
@@ -252,13 +321,19 @@ impl Server {
         self.queues.entry((source, uid)).or_default().push_back(change);
     }
 
+    fn named(&mut self, uid: PodUid, name: &PodRef) {
+        if self.names.contains_key(&uid) {
+            return;
+        }
+        self.names.insert(uid, name.clone());
+        self.newly_named.push(uid);
+        self.lives.entry(name.clone()).or_default().push(uid);
+    }
+
     /// A mirror pod shares its static pod's name, but is an object of its own.
     fn mirror_changed(&mut self, at: Time, name: PodRef, mirror: Mirror, removed: bool, agent_listens: bool) {
         let uid = mirror.uid;
-        if self.names.insert(uid, name.clone()).is_none() {
-            self.newly_named.push(uid);
-            self.lives.entry(name).or_default().push(uid);
-        }
+        self.named(uid, &name);
         if !agent_listens || self.cut || (!removed && self.sent_mirrors.get(&uid) == Some(&mirror)) {
             return;
         }
@@ -618,12 +693,15 @@ impl Server {
 
     /// Writes what of it decides what comes (see `canonical.rs` beside): objects, and what is on its way.
     pub(super) fn canonical(&self, out: &mut Vec<u8>) {
-        for (name, uid) in &self.newest {
-            codec::encode(uid, out);
-            if let Some(object) = self.api.get("Pod", &name.namespace, &name.name) {
-                super::canonical::object(object, out);
+        let stored = self.api.hash(|api| {
+            let mut bytes = Vec::with_capacity(4096);
+            for kind in ["Pod", "ConfigMap", "Secret", "ClusterTrustBundle"] {
+                api.list(kind).for_each(|object| super::canonical::object(object, &mut bytes));
             }
-        }
+            codec::hash_bytes(&bytes).0
+        });
+        out.extend(stored.to_le_bytes());
+        self.newest.values().for_each(|uid| codec::encode(uid, out));
         for ((source, uid), queue) in &self.queues {
             codec::encode(&(source, uid), out);
             for change in queue {

@@ -52,19 +52,30 @@ impl Checkpoint {
 }
 
 /// A step out of a state.
-struct Step<W> {
-    nth: u16,
+struct Step {
     key: u128,
+    /// The number of the state that it leads to; [`UNKNOWN`]: it was not known when the step was taken.
+    known: u32,
+    nth: u16,
     fault: bool,
     settled: bool,
-    /// None: known already.
-    world: Option<W>,
 }
 
-/// What came of expanding one state.
+/// No state has this number.
+const UNKNOWN: u32 = u32::MAX;
+
+/// What came of expanding a share of a block: flat, so that a state costs no memory of its own.
 struct Expanded<W> {
-    steps: Vec<Step<W>>,
-    broken: Option<(u16, String)>,
+    /// For each state of the share, how many steps were taken up to its last.
+    generated: Vec<u32>,
+    /// For each state of the share, how many of `steps` there are up to its last.
+    ends: Vec<u32>,
+    /// The steps; where no graph is kept, only those to states that were not known.
+    steps: Vec<Step>,
+    /// Where those lead that were not known, in order.
+    worlds: Vec<W>,
+    /// The first state of the share from which a step broke something: which state, which step and what.
+    broken: Option<(usize, u16, String)>,
 }
 
 struct Search<W> {
@@ -169,8 +180,9 @@ impl<W: World> Search<W> {
             }
             let in_layer = (self.layer_end - self.expanded) as usize;
             let mut block: Vec<W> = self.queue.drain(..in_layer.min(BLOCK)).collect();
-            let expanded = expand(&mut block, &self.visited, options);
-            self.number(expanded, options.liveness);
+            for share in expand(&mut block, &self.visited, options) {
+                self.number(share, options.liveness);
+            }
         }
         if self.found.is_none() && options.liveness {
             self.found = self.graph.trap().map(|trap| {
@@ -185,33 +197,42 @@ impl<W: World> Search<W> {
         (self.report(self.queue.is_empty()), None)
     }
 
-    /// Numbers what a block's states led to, in order.
-    fn number(&mut self, expanded: Vec<Expanded<W>>, keep_graph: bool) {
-        for one in expanded {
+    /// Numbers what a share's states led to, in order.
+    fn number(&mut self, share: Expanded<W>, keep_graph: bool) {
+        let Expanded { generated, ends, steps, worlds, broken } = share;
+        self.generated += generated.last().map_or(0, |steps| u64::from(*steps));
+        if let (Some((nth, step, what)), None) = (broken, &self.found) {
+            let mut path = self.path(self.expanded + nth as u32);
+            path.push(step);
+            self.found = Some(Found { what: Wrong::Broken(what), path });
+        }
+        let (mut steps, mut worlds) = (steps.into_iter(), worlds.into_iter());
+        let mut begin = 0;
+        for end in ends {
             let parent = self.expanded;
             self.expanded += 1;
-            for step in one.steps {
-                self.generated += 1;
-                let (number, new) = self.visited.insert(step.key);
-                if new {
-                    self.links.push(Link { parent, nth: step.nth });
-                    self.settled += u64::from(step.settled);
-                    if keep_graph {
-                        self.graph.state(step.settled);
+            for step in steps.by_ref().take((end - begin) as usize) {
+                let mut number = step.known;
+                if number == UNKNOWN {
+                    let new;
+                    (number, new) = self.visited.insert(step.key);
+                    let world = worlds.next();
+                    if new {
+                        self.links.push(Link { parent, nth: step.nth });
+                        self.settled += u64::from(step.settled);
+                        if keep_graph {
+                            self.graph.state(step.settled);
+                        }
+                        self.queue.extend(world);
                     }
-                    self.queue.extend(step.world);
                 }
                 if keep_graph {
                     self.graph.edge(number, step.nth, step.fault);
                 }
             }
+            begin = end;
             if keep_graph {
                 self.graph.end_of_edges();
-            }
-            if let (Some((nth, what)), None) = (one.broken, &self.found) {
-                let mut path = self.path(parent);
-                path.push(nth);
-                self.found = Some(Found { what: Wrong::Broken(what), path });
             }
         }
     }
@@ -258,51 +279,65 @@ impl<W: World> Search<W> {
     }
 }
 
-/// Expands a block's states on all threads; the results are in the block's order.
+/// Expands a block's states on all threads; the shares are in the block's order.
 fn expand<W: World>(block: &mut [W], visited: &Visited, options: Options) -> Vec<Expanded<W>> {
     let share = block.len().div_ceil(options.jobs.max(1)).max(1);
     if options.jobs <= 1 || block.len() < 64 {
-        return expand_all(block, visited, options);
+        return vec![expand_share(block, visited, options)];
     }
     std::thread::scope(|scope| {
         let parts: Vec<_> = block
             .chunks_mut(share)
-            .map(|part| scope.spawn(move || expand_all(part, visited, options)))
+            .map(|part| scope.spawn(move || expand_share(part, visited, options)))
             .collect();
         let joined = parts.into_iter().map(|part| match part.join() {
             Ok(expanded) => expanded,
             Err(panic) => std::panic::resume_unwind(panic),
         });
-        joined.flatten().collect()
+        joined.collect()
     })
 }
 
-fn expand_all<W: World>(part: &mut [W], visited: &Visited, options: Options) -> Vec<Expanded<W>> {
+fn expand_share<W: World>(share: &mut [W], visited: &Visited, options: Options) -> Expanded<W> {
+    let mut out = Expanded {
+        generated: Vec::with_capacity(share.len()),
+        ends: Vec::with_capacity(share.len()),
+        steps: Vec::new(),
+        worlds: Vec::new(),
+        broken: None,
+    };
     let mut choices = Vec::new();
-    part.iter().map(|world| expand_one(world, &mut choices, visited, options)).collect()
-}
-
-fn expand_one<W: World>(
-    world: &W,
-    choices: &mut Vec<W::Choice>,
-    visited: &Visited,
-    options: Options,
-) -> Expanded<W> {
-    world.choices(choices);
-    let range = selected(world, choices, options.reduce);
-    let mut steps = Vec::with_capacity(range.len());
-    for nth in range {
-        let choice = &choices[nth];
-        let number = u16::try_from(nth).unwrap_or(u16::MAX);
-        let mut next = world.clone();
-        if let Err(what) = next.take(choice) {
-            return Expanded { steps, broken: Some((number, what)) };
+    let mut generated = 0;
+    for (nth, world) in share.iter().enumerate() {
+        world.choices(&mut choices);
+        for number in selected(world, &choices, options.reduce) {
+            let choice = &choices[number];
+            let taken = u16::try_from(number).unwrap_or(u16::MAX);
+            let mut next = world.clone();
+            if let Err(what) = next.take(choice) {
+                out.broken.get_or_insert((nth, taken, what));
+                break;
+            }
+            let key = next.key();
+            let known = visited.get(key);
+            // A state is judged when it is new; one that is known was.
+            if let (None, Some(what)) = (known, next.broken()) {
+                out.broken.get_or_insert((nth, taken, what));
+                break;
+            }
+            generated += 1;
+            if known.is_some() && !options.liveness {
+                continue;
+            }
+            let settled = known.is_none() && next.is_settled();
+            let fault = world.is_fault(choice);
+            out.steps.push(Step { key, known: known.unwrap_or(UNKNOWN), nth: taken, fault, settled });
+            if known.is_none() {
+                out.worlds.push(next);
+            }
         }
-        let key = next.key();
-        let fault = world.is_fault(choice);
-        let known = visited.get(key).is_some();
-        let settled = !known && next.is_settled();
-        steps.push(Step { nth: number, key, fault, settled, world: (!known).then_some(next) });
+        out.generated.push(generated);
+        out.ends.push(out.steps.len() as u32);
     }
-    Expanded { steps, broken: None }
+    out
 }

@@ -34,13 +34,16 @@ pub fn depth_first<W: World>(
         let nth = top.next;
         top.next += 1;
         let mut world = top.world.clone();
-        if let Err(what) = world.take(&top.choices[nth]) {
+        let taken = world.take(&top.choices[nth]);
+        let is_new = taken.is_ok() && visited.insert(world.key()).1;
+        let wrong = taken.err().or_else(|| if is_new { world.broken() } else { None });
+        if let Some(what) = wrong {
             let steps = path.iter().skip(1).map(|f| f.nth).chain([nth as u16]).collect();
             found = Some(Found { what: Wrong::Broken(what), path: steps });
             break;
         }
         progress.generated += 1;
-        if !visited.insert(world.key()).1 {
+        if !is_new {
             continue;
         }
         settled += u64::from(world.is_settled());

@@ -33,10 +33,11 @@ impl World for Scope {
 
     fn take(&mut self, step: &Step) -> Result<(), String> {
         self.state.take(self.shape, *step);
-        match self.state.broken(self.shape) {
-            None => Ok(()),
-            Some(what) => Err(what.to_owned()),
-        }
+        Ok(())
+    }
+
+    fn broken(&self) -> Option<String> {
+        self.state.broken(self.shape).map(str::to_owned)
     }
 
     fn key(&self) -> u128 {

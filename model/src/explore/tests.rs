@@ -143,6 +143,9 @@ impl World for Careless {
     fn take(&mut self, step: &Step) -> Result<(), String> {
         self.0.take(step)
     }
+    fn broken(&self) -> Option<String> {
+        self.0.broken()
+    }
     fn key(&self) -> u128 {
         self.0.key()
     }
@@ -191,6 +194,9 @@ impl World for Ring {
     fn take(&mut self, to: &u8) -> Result<(), String> {
         self.at = *to;
         Ok(())
+    }
+    fn broken(&self) -> Option<String> {
+        None
     }
     fn key(&self) -> u128 {
         u128::from(self.at) + 100

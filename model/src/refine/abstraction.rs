@@ -8,7 +8,7 @@ use crate::spec::sandbox::Sandbox;
 use nodefold_core::command::Rule;
 use nodefold_core::ids::{Name, VolumeId};
 use nodefold_core::node::Digest;
-use nodefold_core::spec::{RestartPolicy, VolumeMount};
+use nodefold_core::spec::{PodSpec, RestartPolicy, VolumeMount};
 use nodefold_core::state::{
     ContainerKind, ContainerState, InstancePhase, Lifecycle, PodState, SandboxPhase, Shared, Termination,
     TerminationCause, VolumePhase,
@@ -31,6 +31,8 @@ pub struct PodView {
     pub object_gone: bool,
     /// Which spec is allocated.
     pub allocated: Option<Digest>,
+    /// That spec itself, to compare what commands carry of it.
+    pub spec: Option<Shared<PodSpec>>,
     /// What is allocated is what was desired, as a whole, and the records are of it and nothing else.
     pub whole: bool,
     /// It was initialized once.
@@ -93,6 +95,10 @@ impl Mounts {
     pub fn of(definition: Shared<nodefold_core::spec::Container>) -> Mounts {
         Mounts(definition)
     }
+    /// It is that very definition.
+    pub fn are_of(&self, definition: &Arc<nodefold_core::spec::Container>) -> bool {
+        Arc::ptr_eq(self.0.arc(), definition) || **self.0.arc() == **definition
+    }
     /// Each of them.
     pub fn each(&self) -> &[VolumeMount] {
         &self.0.mounts
@@ -119,6 +125,7 @@ impl Default for PodView {
             told: false,
             object_gone: false,
             allocated: None,
+            spec: None,
             whole: false,
             once: false,
             initialized: false,
@@ -147,6 +154,7 @@ pub(super) fn of(pod: &PodState) -> PodView {
         told: pod.publication.terminal_acknowledged,
         object_gone: pod.object_gone,
         allocated: pod.allocated.as_ref().map(|a| a.spec.digest()),
+        spec: pod.allocated.as_ref().map(|a| a.spec.clone()),
         whole: is_whole(pod),
         once: pod.initialized,
         initialized: pod.initialized_in.is_some() && pod.initialized_in == pod.ready_sandbox(),

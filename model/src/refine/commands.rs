@@ -8,11 +8,13 @@ use crate::spec::sandbox::Sandbox;
 use crate::spec::volume::Volume;
 use nodefold_core::command::{Action, Command};
 use nodefold_core::ids::{ContainerId, VolumeId};
+use std::sync::Arc;
 
 /// Judges a pod's commands of one step; what is wrong with the first that is.
 pub(super) fn judge(before: &PodView, after: &PodView, commands: &[&Command]) -> Result<(), String> {
     for command in commands {
         backed(after, command)?;
+        as_allocated(after, command)?;
     }
     said(before, after, commands)
 }
@@ -78,6 +80,29 @@ fn backed(after: &PodView, command: &Command) -> Result<(), String> {
         | Action::PublishStatus { .. }
         | Action::RecordEvent(_) => Ok(()),
     }
+}
+
+/// What a command carries of the allocation is what is allocated, as it is allocated (S3, S4).
+fn as_allocated(after: &PodView, command: &Command) -> Result<(), String> {
+    let verb = command.action.verb();
+    if let Action::MountVolume { allocated, .. }
+    | Action::RefreshVolume { allocated, .. }
+    | Action::CreateSandbox { allocated, .. }
+    | Action::CreateContainer { allocated, .. } = &command.action
+    {
+        let is = after
+            .spec
+            .as_ref()
+            .is_some_and(|spec| Arc::ptr_eq(spec.arc(), allocated) || **spec.arc() == **allocated);
+        right(is, || format!("{verb} is commanded for an allocation that the pod does not have"))?;
+    }
+    if let Action::CreateContainer { container: id, spec, .. } = &command.action {
+        let made = after.containers.iter().find(|c| c.name == id.name && c.incarnation == id.incarnation);
+        right(made.is_some_and(|c| c.mounts.are_of(spec)), || {
+            format!("{verb} of container {id} is commanded by another definition than is allocated")
+        })?;
+    }
+    Ok(())
 }
 
 /// What has begun in this step was commanded in it.

@@ -3,11 +3,13 @@
 
 use super::allocation::Promise;
 use super::container::{self, Life};
+use super::index::Index;
 use super::pod::{self, Pod, Seen};
 use super::sandbox::{self, Sandbox};
 use super::shapes::{Definition, Shape, Version};
 use super::volume::{self, Volume};
 use super::*;
+use std::sync::LazyLock;
 
 /// Pods of a scope.
 pub const PODS: usize = 2;
@@ -82,7 +84,7 @@ pub struct State {
     pub pods: [PodSlot; PODS],
 }
 
-const _: () = assert!(size_of::<State>() <= 64);
+const _: () = assert!(size_of::<State>() <= 64 && 4 + PODS * PodSlot::BYTES <= 64);
 
 /// One step of a scope.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -118,6 +120,11 @@ pub enum Step {
     /// The host dies and boots again.
     HostDies,
 }
+
+static POD_ROWS: LazyLock<Index> = LazyLock::new(|| Index::new(pod::TABLE, |state| *state as u8));
+static SANDBOX_ROWS: LazyLock<Index> = LazyLock::new(|| Index::new(sandbox::TABLE, |state| *state as u8));
+static VOLUME_ROWS: LazyLock<Index> = LazyLock::new(|| Index::new(volume::TABLE, |state| *state as u8));
+static CONTAINER_ROWS: LazyLock<Index> = LazyLock::new(|| Index::new(container::TABLE, |state| *state as u8));
 
 const FREE_VOLUME: VolumeSlot = VolumeSlot { life: Volume::Absent, promise: Promise::None };
 const FREE_CONTAINER: ContainerSlot =
@@ -202,7 +209,7 @@ impl State {
         if pod.life == Pod::Active && self.allocates(shape, p) {
             out.push(Step::Allocate(at));
         }
-        for row in rows(pod::TABLE, pod.life, so, shape.faults) {
+        for row in POD_ROWS.rows(pod.life as u8, so, shape.faults) {
             let r = &pod::TABLE[usize::from(row)];
             let asked = match r.by {
                 By::World => pod.marks & DELETED != 0,
@@ -215,7 +222,8 @@ impl State {
                 out.push(Step::Pod(at, row));
             }
         }
-        for row in rows(sandbox::TABLE, pod.sandbox, so.and(creation_ready(shape, p, pod)), shape.faults) {
+        let ready = so.and(creation_ready(shape, p, pod));
+        for row in SANDBOX_ROWS.rows(pod.sandbox as u8, ready, shape.faults) {
             let by = sandbox::TABLE[usize::from(row)].by;
             // Going: a sandbox that runs well is stopped only at the pod's end.
             let wanted = by != By::Node || pod.sandbox != Sandbox::Ready || pod.life != Pod::Active;
@@ -243,7 +251,7 @@ impl State {
             return;
         }
         let so = so.and(volume_situation(pod, slot));
-        for row in rows(volume::TABLE, volume.life, so, shape.faults) {
+        for row in VOLUME_ROWS.rows(volume.life as u8, so, shape.faults) {
             let found = volume::TABLE[usize::from(row)].by == By::Look && !shape.faults;
             let refresh = volume::TABLE[usize::from(row)].to == Volume::Refreshing && !shape.refreshes;
             if !found && !refresh {
@@ -259,7 +267,7 @@ impl State {
             return;
         }
         let so = so.and(container_situation(shape, usize::from(at), pod, slot));
-        for row in rows(container::TABLE, container.life, so, shape.faults) {
+        for row in CONTAINER_ROWS.rows(container.life as u8, so, shape.faults) {
             let r = &container::TABLE[usize::from(row)];
             let possible = match r.by {
                 By::Look => container.life == Life::Unknown && r.to != Life::Lost,
@@ -416,18 +424,11 @@ impl State {
 
     /// The state as bytes, each field in its place: what the key is made from.
     pub fn bytes(&self) -> [u8; 64] {
+        let Seen { sources, mounts, runtime } = self.seen;
         let mut bytes = [0; 64];
-        let seen = [self.seen.sources, self.seen.mounts, self.seen.runtime].map(u8::from);
-        let head = seen.into_iter().chain([self.crashes]);
-        let pods = self.pods.iter().flat_map(|pod| {
-            let own = [pod.life as u8, pod.sandbox as u8, pod.marks, pod.desired, pod.allocated];
-            let containers =
-                pod.containers.iter().flat_map(|c| [c.life as u8, c.promise as u8, c.marks, c.leases]);
-            let volumes = pod.volumes.iter().flat_map(|v| [v.life as u8, v.promise as u8]);
-            own.into_iter().chain(containers).chain(volumes)
-        });
-        for (place, byte) in bytes.iter_mut().zip(head.chain(pods)) {
-            *place = byte;
+        bytes[..4].copy_from_slice(&[sources.into(), mounts.into(), runtime.into(), self.crashes]);
+        for (pod, bytes) in self.pods.iter().zip(bytes[4..].chunks_exact_mut(PodSlot::BYTES)) {
+            pod.write(bytes);
         }
         bytes
     }
@@ -458,6 +459,21 @@ impl State {
 }
 
 impl PodSlot {
+    /// What it takes as bytes.
+    const BYTES: usize = 5 + 4 * SLOTS + 2 * SLOTS;
+
+    fn write(&self, bytes: &mut [u8]) {
+        let (own, rest) = bytes.split_at_mut(5);
+        own.copy_from_slice(&[self.life as u8, self.sandbox as u8, self.marks, self.desired, self.allocated]);
+        let (containers, volumes) = rest.split_at_mut(4 * SLOTS);
+        for (c, bytes) in self.containers.iter().zip(containers.chunks_exact_mut(4)) {
+            bytes.copy_from_slice(&[c.life as u8, c.promise as u8, c.marks, c.leases]);
+        }
+        for (v, bytes) in self.volumes.iter().zip(volumes.chunks_exact_mut(2)) {
+            bytes.copy_from_slice(&[v.life as u8, v.promise as u8]);
+        }
+    }
+
     /// The allocated version.
     fn version<'s>(&self, shape: &'s Shape, p: usize) -> Option<&'s Version> {
         shape.pods.get(p)?.get(usize::from(self.allocated).checked_sub(1)?)
@@ -660,19 +676,6 @@ impl PodSlot {
             && self.containers.iter().enumerate().all(container)
             && self.volumes.iter().all(volume)
     }
-}
-
-/// Rows from a state whose needs hold, by number. Crashes are steps of their own.
-fn rows<S: Copy + PartialEq>(
-    table: &'static [Row<S>],
-    from: S,
-    so: Needs,
-    faults: bool,
-) -> impl Iterator<Item = u8> {
-    let permitted = move |row: &Row<S>| {
-        row.from == from && row.needs.hold_in(so) && row.by != By::Crash && (faults || row.by != By::Fault)
-    };
-    table.iter().enumerate().filter(move |(_, row)| permitted(row)).map(|(number, _)| number as u8)
 }
 
 fn volume_situation(pod: &PodSlot, slot: usize) -> Needs {

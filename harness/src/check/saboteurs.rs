@@ -1,0 +1,45 @@
+//! How saboteurs fare under exploration: in which scope one is found, by what, and by how short a story.
+
+use super::place::AT_REST;
+use super::{Checked, Scope, Subject, check};
+use crate::sabotage::Saboteur;
+
+/// A saboteur that was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Caught {
+    /// In which scope.
+    pub scope: String,
+    /// What broke.
+    pub what: String,
+    /// Which invariant that is; `refinement`, or `panic`.
+    pub by: String,
+    /// How many steps the shortest story has from the scope's beginning on; 0: what comes before it is enough.
+    pub steps: usize,
+    /// Different states that were found before.
+    pub states: u64,
+    /// The story.
+    pub story: String,
+}
+
+/// Explores scopes one after the other, each up to so many states, until the saboteur is found in one. A scope that can't be
+/// played with it is passed over.
+pub fn catch(
+    saboteur: &'static Saboteur,
+    scopes: &[Scope],
+    most_states: u64,
+    oracles: bool,
+) -> Option<Caught> {
+    let mut driven = saboteur.driven();
+    driven.refined = !oracles;
+    let subject = Subject { driven, oracles };
+    let how = Checked { jobs: 1, reduce: false, depth_first: false };
+    scopes.iter().find_map(|scope| {
+        let outcome =
+            check(scope, &subject, how, None, &mut |progress| progress.states < most_states).ok()?;
+        let (what, story) = outcome.found?;
+        let by = what.trim_start_matches(AT_REST).split([':', ' ']).next().unwrap_or_default().to_owned();
+        let steps = outcome.report.found.map_or(0, |found| found.path.len());
+        let states = outcome.report.progress.states;
+        Some(Caught { scope: scope.name.clone(), what, by, steps, states, story })
+    })
+}
