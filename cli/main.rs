@@ -29,6 +29,7 @@ mod manifests;
 mod names;
 mod out;
 mod paint;
+mod picture;
 mod place;
 mod pods;
 mod replay;
@@ -72,6 +73,7 @@ fn main() -> ExitCode {
         args::Command::Admit(args) => admit::admit(args, &mut out),
         args::Command::Judge(args) => judge::judge(args, &mut out),
         args::Command::Import(args) => import::import(args, &mut out),
+        args::Command::View(args) => picture::view(args, &mut out),
         args::Command::Verify(args) => verify::verify(&args.journal, args.json, &mut out),
         args::Command::Sim(args) => sim::sim(args, &mut out),
         args::Command::Shrink(args) => shrink::shrink(args, &mut out),
