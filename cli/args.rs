@@ -355,6 +355,9 @@ pub struct Replay {
     /// Compare every recorded digest with the fold's
     #[arg(long, conflicts_with_all = ["at", "pod"])]
     pub verify: bool,
+    /// Lines, as into a pipe; in a terminal a journal is stepped through unless this or another form is asked for
+    #[arg(long)]
+    pub lines: bool,
     /// JSON instead of lines and YAML
     #[arg(long)]
     pub json: bool,

@@ -39,6 +39,7 @@ mod sabotage;
 mod shrink;
 mod sim;
 mod snapshot;
+mod stepper;
 mod story;
 mod timeline;
 mod verify;

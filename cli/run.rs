@@ -49,7 +49,7 @@ pub fn run(args: &args::Run, out: &mut Out) -> Result<Ending> {
         let kept = directory.as_deref().or(lent_dir.as_deref());
         let ending = play(scenario, kept, args, out)?;
         if let (Some(journal), Some(page)) = (kept, page) {
-            picture::write_page_of_journal(journal, &scenario.name, page, out)?;
+            picture::write_page_of_journal(journal, &scenario.name, page)?;
             if !args.json {
                 out.line(paint(Tone::Quiet.style(), format!("  page in {}", page.display())));
             }

@@ -1,6 +1,10 @@
 //! The views in a real Chromium: nothing is complained about, a click shows the evidence, search finds, hostile text stays text,
 //! ten thousand entries draw; and the trace for Perfetto by its format's rules.
-#![allow(clippy::expect_used, clippy::print_stdout, reason = "a test that can't go on fails; the frame time is for people")]
+#![allow(
+    clippy::expect_used,
+    clippy::print_stdout,
+    reason = "a test that can't go on fails; the frame time is for people"
+)]
 
 #[path = "view/browser.rs"]
 mod browser;

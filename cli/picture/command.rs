@@ -7,7 +7,7 @@ use crate::judge::{names, read};
 use crate::out::Out;
 use crate::paint::{Tone, paint};
 use anyhow::{Context, Result};
-use nodefold_replay::{is_journal, judge, lines_of};
+use nodefold_replay::{Options, is_journal, judge, lines_of, read_files};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -42,11 +42,16 @@ pub fn view(args: &args::View, out: &mut Out) -> Result<Ending> {
 }
 
 /// Draws a journal into a page: what `nodefold run --html` ends with.
-pub fn write_page_of_journal(journal: &Path, title: &str, to: &Path, out: &Out) -> Result<()> {
-    let files = [journal.to_owned()];
-    let trace = read(&files, None, out)?;
-    let picture = of_journal::draw(journal, &trace, &judge(&trace), title.to_owned())?;
+pub fn write_page_of_journal(journal: &Path, title: &str, to: &Path) -> Result<()> {
+    let picture = Picture { title: title.to_owned(), ..read_journal(journal)? };
     keep(to, &page::write(&picture)?)
+}
+
+/// The picture of a journal.
+pub fn read_journal(journal: &Path) -> Result<Picture> {
+    let files = [journal.to_owned()];
+    let trace = read_files(&files, &Options::default(), &mut |_| {})?;
+    of_journal::draw(journal, &trace, &judge(&trace), title(&files))
 }
 
 fn picture(files: &[PathBuf], year: Option<i32>, out: &Out) -> Result<Picture> {

@@ -11,7 +11,7 @@ mod page;
 mod perfetto;
 mod stages;
 
-pub use command::{view, write_page_of_journal};
+pub use command::{read_journal, view, write_page_of_journal};
 
 use crate::paint::Phase;
 use serde::Serialize;

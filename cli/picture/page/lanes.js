@@ -237,7 +237,7 @@ function drawLinks() {
   }
 }
 
-const SVG = "http://www.w3.org/2000/svg";
+const SVG = document.querySelector("svg").namespaceURI;
 const SORTS = { container: "M6.5 1.5 12 4v5l-5.5 2.5L1 9V4zM1 4l5.5 2.5L12 4M6.5 6.5v5", volume: "M1.5 3.2c0-2.2 10-2.2 10 0v6.6c0 2.2-10 2.2-10 0zM1.5 3.2c0 2.2 10 2.2 10 0" };
 function sortOf(kind) {
   const svg = document.createElementNS(SVG, "svg");
