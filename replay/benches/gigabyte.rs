@@ -136,13 +136,14 @@ fn measure(name: &str, path: &PathBuf, size: u64) {
     told("newlines (memchr)", began.elapsed().as_secs_f64() / 2.0, &format!("{lines} lines"));
     for (program, pattern) in [("grep", "SyncLoop"), ("grep", WORDS), ("rg", "SyncLoop"), ("rg", WORDS)] {
         let mut command = Command::new(program);
-        command.env("LC_ALL", "C").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.env("LC_ALL", "C").stdin(Stdio::null());
         match program {
             "grep" => command.args(["-c", "-E", pattern]),
             _ => command.args(["-c", "-j1", "--no-config", pattern]),
         };
         let began = Instant::now();
-        match command.arg(path).status() {
+        // Its output is read: grep stops at the first match when nobody does.
+        match command.arg(path).output() {
             Ok(_) => told(
                 &format!("{program} -c {}", if pattern == WORDS { "(4 words)" } else { pattern }),
                 began.elapsed().as_secs_f64(),
