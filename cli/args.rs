@@ -48,6 +48,8 @@ pub enum Command {
     Judge(Judge),
     /// Fold what any node left behind into a journal, so that replay, log and the views work on it
     Import(Import),
+    /// Draw a journal, or what any node left behind: an HTML page that needs no network, or a trace for Perfetto
+    View(View),
     /// Fold a journal from the start and compare everything that it recorded: digests, commands, snapshots, chain
     Verify(Journal),
     /// Explain what would become of a request on pods/dynamic, stage by stage, without a server
@@ -119,6 +121,9 @@ pub struct Run {
     /// Keep the node's journal in this directory (with several scenarios, in one below it for each, by name)
     #[arg(long, value_name = "DIR")]
     pub journal: Option<PathBuf>,
+    /// Write a page with all lanes, entries and findings of the run (several scenarios: a page for each, FILE-NAME.html)
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
     /// One JSON object a line
     #[arg(long)]
     pub json: bool,
@@ -397,6 +402,24 @@ pub struct Import {
     pub json: bool,
 }
 
+/// `nodefold view`
+#[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("form").required(true).multiple(true))]
+pub struct View {
+    /// A journal's directory, or what a node left behind (`-`: standard input)
+    #[arg(required = true, value_name = "FILES|JOURNAL")]
+    pub files: Vec<PathBuf>,
+    /// Write a page: lanes from desired to actual, the evidence behind each entry, the findings
+    #[arg(long, value_name = "FILE", group = "form")]
+    pub html: Option<PathBuf>,
+    /// Write a trace in Chrome's format, for ui.perfetto.dev or chrome://tracing
+    #[arg(long, value_name = "FILE", group = "form")]
+    pub perfetto: Option<PathBuf>,
+    /// The year of stamps that have none
+    #[arg(long, value_name = "YEAR")]
+    pub year: Option<i32>,
+}
+
 /// `nodefold replay`
 #[derive(Debug, Args)]
 pub struct Replay {
@@ -411,6 +434,9 @@ pub struct Replay {
     /// Compare every recorded digest with the fold's
     #[arg(long, conflicts_with_all = ["at", "pod"])]
     pub verify: bool,
+    /// Lines, as into a pipe; in a terminal a journal is stepped through unless this or another form is asked for
+    #[arg(long)]
+    pub lines: bool,
     /// JSON instead of lines and YAML
     #[arg(long)]
     pub json: bool,

@@ -55,7 +55,8 @@ fn shadow_json(trace: &Trace, shadow: &Followed) -> Value {
     json!({"facts": shadow.events.len(), "pods_without_spec": shadow.without_spec, "partings": partings})
 }
 
-fn names(files: &[PathBuf]) -> String {
+/// The inputs as they were given.
+pub fn names(files: &[PathBuf]) -> String {
     files.iter().map(|f| f.display().to_string()).collect::<Vec<_>>().join(", ")
 }
 

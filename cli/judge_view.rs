@@ -107,7 +107,7 @@ fn show_finding(trace: &Trace, finding: &Finding, out: &mut Out) {
 }
 
 /// What moves a life on; the rest is talk.
-fn matters(entry: &Entry) -> bool {
+pub fn matters(entry: &Entry) -> bool {
     let is_talk = matches!(
         entry.verb,
         Verb::SyncEntered
@@ -207,6 +207,26 @@ fn timelines(trace: &Trace, report: &Report, args: &args::Judge, out: &mut Out) 
     Ok(())
 }
 
+/// It tells of something that went wrong.
+pub fn is_trouble(entry: &Entry) -> bool {
+    matches!(
+        entry.verb,
+        Verb::UnmountFailed
+            | Verb::MountFailed
+            | Verb::DeviceUnmountFailed
+            | Verb::StartFailed
+            | Verb::CreateFailed
+            | Verb::SyncFailed
+            | Verb::VolumesTimedOut
+            | Verb::KubeletPanicked
+            | Verb::CheckpointUnreadable
+            | Verb::StopFailed
+            | Verb::SandboxStopFailed
+            | Verb::OrphanDirLeft
+            | Verb::ReconstructFailed
+    )
+}
+
 #[expect(clippy::wildcard_enum_match_arm, reason = "most of what a log says is plain")]
 fn tone(entry: &Entry, trace: &Trace) -> String {
     let tone = match entry.verb {
@@ -221,19 +241,7 @@ fn tone(entry: &Entry, trace: &Trace) -> String {
         | Verb::PodReleased
         | Verb::ServiceStarted
         | Verb::KubeletStarted => Tone::Step,
-        Verb::UnmountFailed
-        | Verb::MountFailed
-        | Verb::DeviceUnmountFailed
-        | Verb::StartFailed
-        | Verb::CreateFailed
-        | Verb::SyncFailed
-        | Verb::VolumesTimedOut
-        | Verb::KubeletPanicked
-        | Verb::CheckpointUnreadable
-        | Verb::StopFailed
-        | Verb::SandboxStopFailed
-        | Verb::OrphanDirLeft
-        | Verb::ReconstructFailed => Tone::Warning,
+        _ if is_trouble(entry) => Tone::Warning,
         _ => Tone::Plain,
     };
     paint(tone.style(), trace.describe(entry))

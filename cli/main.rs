@@ -30,6 +30,7 @@ mod manifests;
 mod names;
 mod out;
 mod paint;
+mod picture;
 mod place;
 mod pods;
 mod replay;
@@ -39,6 +40,7 @@ mod sabotage;
 mod shrink;
 mod sim;
 mod snapshot;
+mod stepper;
 mod story;
 mod timeline;
 mod verify;
@@ -74,6 +76,7 @@ fn main() -> ExitCode {
         args::Command::Admit(args) => admit::admit(args, &mut out),
         args::Command::Judge(args) => judge::judge(args, &mut out),
         args::Command::Import(args) => import::import(args, &mut out),
+        args::Command::View(args) => picture::view(args, &mut out),
         args::Command::Verify(args) => verify::verify(&args.journal, args.json, &mut out),
         args::Command::Sim(args) => sim::sim(args, &mut out),
         args::Command::Shrink(args) => shrink::shrink(args, &mut out),

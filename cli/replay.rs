@@ -1,4 +1,5 @@
-//! `nodefold replay`: folds a journal again. Shows its timeline and the lives in it, or a pod's state at any moment.
+//! `nodefold replay`: folds a journal again. Shows its timeline and the lives in it, or a pod's state at any moment; in a terminal it
+//! is stepped through.
 
 use crate::args;
 use crate::ending::{Ending, Unusable};
@@ -11,6 +12,7 @@ use crate::paint::{Tone, paint};
 use crate::place;
 use crate::pods::{self, PodName};
 use crate::requests;
+use crate::stepper;
 use crate::story::Line;
 use crate::verify;
 use crate::view::{Form, View};
@@ -25,6 +27,7 @@ use nodefold_harness::Record as Told;
 use nodefold_journal::{Files, Foreign, Note, Position, Record, Replayed, Step, Storage, replay_each};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::io::IsTerminal;
 use std::sync::Arc;
 
 /// Folds a journal again.
@@ -38,6 +41,10 @@ pub fn replay(args: &args::Replay, out: &mut Out) -> Result<Ending> {
         Some(text) => Some(place::to_the_end_of(place::parse(text, beginning)?)),
         None => None,
     };
+    let is_watched = out.is_terminal && std::io::stdin().is_terminal();
+    if is_watched && args.pod.is_none() && !args.lines && !args.json && !args.verbose {
+        return stepper::step(&args.journal, until, beginning);
+    }
     match &args.pod {
         Some(pod) => show_pod(&storage, &PodName::parse(pod)?, until, beginning, args.json, out),
         None => show_timeline(args, &storage, until, beginning, out),

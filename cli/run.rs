@@ -8,6 +8,7 @@ use crate::linux;
 use crate::names::{Names, clock};
 use crate::out::Out;
 use crate::paint::{Tone, paint};
+use crate::picture;
 use crate::view::{Form, View};
 use anyhow::Result;
 use nodefold_core::time::Time;
@@ -35,10 +36,24 @@ pub fn run(args: &args::Run, out: &mut Out) -> Result<Ending> {
         return Ok(Ending::Unusable);
     }
     let directories = directories(args, &scenarios)?;
+    let pages = pages(args, &scenarios)?;
     let mut worst = Ending::Good;
     let mut held = 0;
-    for (scenario, directory) in scenarios.iter().zip(&directories) {
-        let ending = play(scenario, directory.as_deref(), args, out)?;
+    for ((scenario, directory), page) in scenarios.iter().zip(&directories).zip(&pages) {
+        // A page is drawn from a journal, so one is kept for it.
+        let lent = match (directory, page) {
+            (None, Some(_)) => Some(tempfile::TempDir::new()?),
+            (Some(_), _) | (None, None) => None,
+        };
+        let lent_dir = lent.as_ref().map(|dir| dir.path().join("journal"));
+        let kept = directory.as_deref().or(lent_dir.as_deref());
+        let ending = play(scenario, kept, args, out)?;
+        if let (Some(journal), Some(page)) = (kept, page) {
+            picture::write_page_of_journal(journal, &scenario.name, page)?;
+            if !args.json {
+                out.line(paint(Tone::Quiet.style(), format!("  page in {}", page.display())));
+            }
+        }
         held += usize::from(ending == Ending::Good);
         worst = worst.max(ending);
     }
@@ -55,6 +70,28 @@ fn read(file: &Path) -> Result<Scenario> {
         Unusable::new(format!("{name}: {error}"), "name a scenario file, as in examples/")
     })?;
     Ok(Scenario::parse(&text, &name)?)
+}
+
+/// Where each scenario's page goes.
+fn pages(args: &args::Run, scenarios: &[Scenario]) -> Result<Vec<Option<PathBuf>>> {
+    let Some(page) = &args.html else { return Ok(vec![None; scenarios.len()]) };
+    if scenarios.len() == 1 {
+        return Ok(vec![Some(page.clone())]);
+    }
+    let stem = page.file_stem().unwrap_or_default().to_string_lossy();
+    let mut pages = Vec::new();
+    for scenario in scenarios {
+        let name = scenario.name.replace(['/', '\0'], "-");
+        let one = page.with_file_name(format!("{stem}-{name}.html"));
+        if pages.contains(&Some(one.clone())) {
+            let what = format!("two scenarios are named {}", scenario.name);
+            return Err(
+                Unusable::new(what, "their pages need names of their own: run them one by one").into()
+            );
+        }
+        pages.push(Some(one));
+    }
+    Ok(pages)
 }
 
 /// Where each scenario's journal goes.
@@ -138,7 +175,7 @@ fn play(scenario: &Scenario, directory: Option<&Path>, args: &args::Run, out: &m
     }
     view.out.lines(verdict(scenario, &outcome, &view.teller.names));
     view.out.line(summary(scenario, &outcome, began, is_real));
-    if let Some(dir) = directory {
+    if let Some(dir) = directory.filter(|_| args.journal.is_some()) {
         let dir = dir.display();
         view.out.line(paint(
             Tone::Quiet.style(),

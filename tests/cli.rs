@@ -526,3 +526,17 @@ fn a_state_for_other_versions_is_a_document_that_says_what_it_is() {
         "it keeps one of its own"
     );
 }
+
+#[test]
+fn a_journal_is_judged_by_the_oracles_alone() {
+    // Rules for foreign evidence would take the removed volumes of this swap for volumes in use.
+    let place = Place::new();
+    let journal = place.path("swap");
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/workspace-swap.yaml");
+    let ran = nodefold(&[Path::new("run"), &example, Path::new("--journal"), &journal]);
+    assert!(ran.status.success());
+    let judged = nodefold(&[Path::new("judge"), &journal]);
+    let told = String::from_utf8_lossy(&judged.stdout).into_owned();
+    assert_eq!(judged.status.code(), Some(0), "{told}");
+    assert!(told.contains("clean"), "{told}");
+}

@@ -40,6 +40,10 @@ pub struct Importer {
     /// What it found.
     pub sink: Sink,
     open: Option<OpenRecord>,
+    /// The room of the last open record.
+    room: Vec<u8>,
+    /// Finds the place in a second header on a line; made once, since it is asked of every record.
+    place: memchr::memmem::Finder<'static>,
     document: Document,
     export: Option<Export>,
     table: Option<runtime::Table>,
@@ -71,6 +75,8 @@ impl Importer {
         Importer {
             sink: Sink::default(),
             open: None,
+            room: Vec::new(),
+            place: memchr::memmem::Finder::new(b".go:"),
             document: Document::default(),
             export: None,
             table: None,
@@ -250,7 +256,7 @@ impl Importer {
             self.last_host = self.host(outer.host);
         }
         // Two records on one line: the second has a header of its own.
-        if let Some(at) = memchr::memmem::find(body, b".go:")
+        if let Some(at) = self.place.find(body)
             && let Some((second, next)) = klog::find(&body[at.saturating_sub(120)..])
         {
             let second = at.saturating_sub(120) + second;
@@ -289,7 +295,8 @@ impl Importer {
         }
         // Only one record is kept open: another process' ends here.
         self.close();
-        self.open = Some(OpenRecord::new(header, body, outer, host, line, reader.is_some()));
+        let room = std::mem::take(&mut self.room);
+        self.open = Some(OpenRecord::new(room, header, body, outer, host, line, reader.is_some()));
     }
 
     /// Closes the open record if the next one is of its process.
@@ -302,7 +309,7 @@ impl Importer {
     fn close(&mut self) {
         if let Some(open) = self.open.take() {
             let widths = open_record::Widths { widest: self.widest, at_widest: self.at_widest };
-            open.read(widths, &mut self.sink);
+            self.room = open.read(widths, &mut self.sink);
         }
     }
 

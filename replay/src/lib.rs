@@ -38,7 +38,8 @@ pub use evidence::{Name, ObjectSeen, Payload, Skipped, StatusOfContainer, Status
 pub use follow::{Followed, Parting, Side, follow};
 pub use judge::{Finding, Kind, Note, Report, judge, rfc3339};
 pub use merge::{Imported, Options};
-pub use read::{Progress, ReadError, read_files, read_stream, read_texts};
+pub use own::is_journal;
+pub use read::{Progress, ReadError, lines_of, read_files, read_stream, read_texts};
 pub use stamp::{Moment, SECOND, Stamp};
 pub use trace::{
     Confidence, ContainerIx, ContainerLife, Entry, FileFacts, PodIx, PodLife, Run, Trace, VolumeIx,

@@ -6,6 +6,7 @@ use crate::input::{self, Lines};
 use crate::merge::{Imported, Options, merge};
 use crate::own;
 use crate::trace::Trace;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
@@ -120,4 +121,34 @@ pub fn read_texts<'a>(texts: impl IntoIterator<Item = (&'a str, &'a [u8])>, opti
         }
     }
     merge(inputs, options)
+}
+
+/// Reads some lines once more, as they were written: `(file, line)`, files by their place in `paths`, lines from 1. Each is cut
+/// at `most` bytes. What can't be read twice (standard input, a journal) has none.
+pub fn lines_of(
+    paths: &[PathBuf],
+    wanted: &BTreeSet<(u32, u64)>,
+    most: usize,
+) -> Result<BTreeMap<(u32, u64), String>, ReadError> {
+    let mut found = BTreeMap::new();
+    for (file, path) in (0u32..).zip(paths) {
+        let mut of_file = wanted.range((file, 0)..=(file, u64::MAX)).map(|(_, line)| *line).peekable();
+        if of_file.peek().is_none() || path.as_os_str() == "-" || own::is_journal(path) {
+            continue;
+        }
+        let error = |source| ReadError::Io { path: path.display().to_string(), source };
+        // What is damaged was counted when it was read first.
+        let Ok(reader) = input::decompress(input::open(path).map_err(error)?) else { continue };
+        let mut lines = Lines::new(reader);
+        let mut each = |line: input::Line<'_>| {
+            while of_file.next_if(|wanted| *wanted < line.number).is_some() {}
+            if of_file.next_if_eq(&line.number).is_some() {
+                let text = String::from_utf8_lossy(&line.text[..line.text.len().min(most)]);
+                let cut = if line.text.len() > most { "…" } else { "" };
+                found.insert((file, line.number), format!("{text}{cut}"));
+            }
+        };
+        while let Ok(true) = lines.pump(&mut each) {}
+    }
+    Ok(found)
 }

@@ -26,8 +26,10 @@ pub struct OpenRecord {
 }
 
 impl OpenRecord {
-    /// Opens a record with its first line.
+    /// Opens a record with its first line. The body goes into room that an earlier record has left: most records say
+    /// nothing, and none of these is worth an allocation.
     pub fn new(
+        mut room: Vec<u8>,
         header: &Header<'_>,
         body: &[u8],
         outer: &Unwrapped<'_>,
@@ -35,12 +37,14 @@ impl OpenRecord {
         line: u64,
         says_something: bool,
     ) -> OpenRecord {
+        room.clear();
+        room.extend_from_slice(body);
         OpenRecord {
             stamp: header.stamp,
             received: outer.received,
             pid: header.pid,
             outer_pid: outer.pid,
-            body: body.to_vec(),
+            body: room,
             joints: Vec::new(),
             host,
             line,
@@ -94,24 +98,31 @@ impl OpenRecord {
         out
     }
 
-    /// Reads the record.
-    pub fn read(self, widths: Widths, sink: &mut Sink) {
+    /// Reads the record, and leaves its room for the next one.
+    pub fn read(self, widths: Widths, sink: &mut Sink) -> Vec<u8> {
         if self.lines == 1 && !self.says_something {
-            return sink.skip(Skipped::NothingSaid);
+            sink.skip(Skipped::NothingSaid);
+            return self.body;
         }
-        let joined = self.joined(widths);
-        let body = mended(&joined);
-        let body = body.as_deref().unwrap_or(&joined);
-        let Some(reader) = klog::recognise(body) else { return sink.skip(Skipped::NothingSaid) };
-        let record = Record {
-            stamp: self.stamp,
-            received: self.received,
-            pid: self.pid,
-            body,
-            host: self.host.as_ref(),
-            line: self.line,
-        };
-        reader.read(&record, sink);
+        let joined = if self.joints.is_empty() { None } else { Some(self.joined(widths)) };
+        let whole = joined.as_deref().unwrap_or(&self.body);
+        let mended = mended(whole);
+        let body = mended.as_deref().unwrap_or(whole);
+        match klog::recognise(body) {
+            Some(reader) => {
+                let record = Record {
+                    stamp: self.stamp,
+                    received: self.received,
+                    pid: self.pid,
+                    body,
+                    host: self.host.as_ref(),
+                    line: self.line,
+                };
+                reader.read(&record, sink);
+            }
+            None => sink.skip(Skipped::NothingSaid),
+        }
+        self.body
     }
 }
 

@@ -97,9 +97,14 @@ impl<'a> View<'a> {
         View { trace, by_pod, by_container, of_pod, gaps, sees_pleg, first_object, lives, end }
     }
 
-    /// Every pod's story.
+    /// Every pod's story that foreign evidence tells. Of nodefold's own journals the oracles have judged already, and know
+    /// more than any rule here: which life of a volume a container mounts.
     pub fn stories(&self) -> impl Iterator<Item = Story<'_>> {
-        self.by_pod.iter().map(|(pod, entries)| Story { pod: *pod, entries })
+        let foreign = |entries: &[usize]| entries.iter().any(|i| self.entry(*i).witness != Witness::Journal);
+        self.by_pod
+            .iter()
+            .filter(move |(_, entries)| foreign(entries))
+            .map(|(pod, entries)| Story { pod: *pod, entries })
     }
 
     /// One pod's story.

@@ -58,10 +58,13 @@ const OPERATIONS: &[(&str, Verb)] = &[
 
 /// The operation that a sentence begins with, if it is one of interest.
 pub fn operation(text: &[u8]) -> Option<Verb> {
-    if !matches!(text.first()?, b'o' | b'V' | b'C' | b'M' | b'U' | b'e' | b'G') {
-        return None;
-    }
-    OPERATIONS.iter().find(|(words, _)| text.starts_with(words.as_bytes())).map(|(_, verb)| *verb)
+    let [first, second, ..] = text else { return None };
+    // Two bytes rule out nearly all before anything longer is compared.
+    let near = |words: &[u8]| words.first() == Some(first) && words.get(1) == Some(second);
+    OPERATIONS
+        .iter()
+        .find(|(words, _)| near(words.as_bytes()) && text.starts_with(words.as_bytes()))
+        .map(|(_, verb)| *verb)
 }
 
 /// Reads a bare sentence.
