@@ -49,7 +49,9 @@ fn one(document: &Document, place: &dyn Fn(&InputError)) {
     qos_class(value);
     canonical(value);
     same_twice(value, default_object);
-    let defaulted = same_twice(value, default_pod);
+    let mut defaulted = same_twice(value, default_pod);
+    // A status is not part of what is written back, and what a stored one says of the QoS class is read.
+    defaulted.as_object_mut().map(|fields| fields.remove("status"));
     for source in [Source::File, Source::Api] {
         match pod_from_json(&defaulted, source) {
             Ok(pod) => {
