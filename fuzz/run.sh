@@ -8,8 +8,8 @@ cd "$(dirname "$0")"
 
 # What a target may cost in ./test; each is some five to ten seconds.
 declare -A runs=(
-  [lifecycle]=300 [events]=3000 [dynamic_request]=2000 [manifest]=20000
-  [journal]=3000 [replay_equivalence]=1000 [importers]=10000 [patch]=20000
+  [lifecycle]=200 [events]=1500 [dynamic_request]=800 [manifest]=10000
+  [journal]=5000 [replay_equivalence]=500 [importers]=2000 [patch]=8000
 )
 declare -A longest=([importers]=65536 [manifest]=8192)
 

@@ -195,3 +195,29 @@ fn a_restart_does_not_wait_for_a_resize_of_its_neighbour() {
     bench.run();
     assert_eq!(bench.count(mark, "start"), 1);
 }
+
+/// 81, the other way round: no limit at all is not a small limit.
+#[test]
+fn a_limit_that_comes_or_goes_is_a_change() {
+    let (none, some) = (resources((1, 0), (0, 0)), resources((1, 0), (10, 0)));
+    for (from, to) in [(none.clone(), some.clone()), (some, none)] {
+        let before = of(from, &[]);
+        let mut bench = Bench::with(&before);
+        let mark = resized(&mut bench, &before, to.clone());
+        assert_eq!(told_to_runtime(&bench, mark), [to]);
+    }
+}
+
+#[test]
+fn a_refused_resize_of_the_pod_waits_for_its_back_off() {
+    let before = of(resources((100, GI), (100, GI)), &[]);
+    let mut bench = Bench::with(&before);
+    bench.hold(verb("resize-pod"));
+    let mark = resized(&mut bench, &before, resources((200, 2 * GI), (200, 2 * GI)));
+    let refused = bench.take(verb("resize-pod"));
+    bench.apply(refused.failed(error("busy")).expect("a resize can fail"));
+    bench.run();
+    assert_eq!(bench.count(mark, "resize-pod"), 1, "not at once");
+    bench.pass(Nanos::secs(2));
+    assert_eq!(bench.count(mark, "resize-pod"), 2);
+}
