@@ -6,7 +6,9 @@ use nodefold_core::anomaly::AnomalyKind;
 use nodefold_core::command::Action;
 use nodefold_core::event::{SeenState, UsageOf};
 use nodefold_core::ids::{PodUid, Source, VolumeId};
-use nodefold_core::spec::{Container, Medium, Pod, RestartPolicy, TerminalPhase, Volume, VolumeSource};
+use nodefold_core::spec::{
+    Container, HostPort, Medium, Pod, PodSpec, RestartPolicy, TerminalPhase, Volume, VolumeSource,
+};
 use nodefold_core::state::{Lifecycle, TerminationCause};
 use nodefold_core::time::Nanos;
 use std::sync::Arc;
@@ -358,4 +360,24 @@ fn a_life_keeps_its_name_and_its_source() {
     assert_eq!(bench.node.anomalies().counts()[&AnomalyKind::OtherIdentity], 2);
     assert_eq!(bench.node.find_pod("ns", "other"), None);
     assert_eq!(bench.node.desired(UID).map(|pod| pod.spec.containers.len()), Some(1));
+}
+
+/// A host port is taken where both ask for it on one address, and an address that means all of them meets every other.
+#[test]
+fn host_ports_clash_where_their_addresses_meet() {
+    let on = |uid: u128, ip: &str| {
+        let mut of_pod = pod(PodUid(uid), PodSpec::clone(&mains(Always, 1).spec));
+        let port = HostPort { protocol: name("TCP"), host_ip: name(ip), port: 80 };
+        Arc::make_mut(&mut of_pod.spec).host_ports.push(port);
+        of_pod
+    };
+    let rows = [("10.0.0.1", "10.0.0.2", true), ("10.0.0.1", "10.0.0.1", false), ("", "10.0.0.1", false)];
+    for (first, second, both) in
+        rows.into_iter().chain([("0.0.0.0", "10.0.0.1", false), ("10.0.0.1", "", false)])
+    {
+        let mut bench = Bench::with(&on(1, first));
+        bench.pod(&on(2, second));
+        bench.run();
+        assert_eq!(bench.count(0, "start"), if both { 2 } else { 1 }, "{first:?} and {second:?}");
+    }
 }
