@@ -169,7 +169,8 @@ fn resizes_and_back_off() {
 #[test]
 fn a_pods_resources_are_what_is_in_force_and_not_what_is_allocated() {
     let (small, large) = (resources((100, GI), (100, GI)), resources((200, 2 * GI), (200, 2 * GI)));
-    let before = of(small.clone(), &[]);
+    let c0 = Container { resources: small.clone(), ..container("c0") };
+    let before = pod(UID, spec(RestartPolicy::Always, vec![], vec![c0]));
     let mut bench = Bench::with(&before);
     bench.hold(crate::kit::of("resize", "c0"));
     resized(&mut bench, &before, large.clone());
