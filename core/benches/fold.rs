@@ -6,7 +6,6 @@
 //! answers is not.
 #![allow(missing_docs, clippy::expect_used, clippy::print_stdout, clippy::disallowed_methods)]
 
-use nodefold_core::command::{Action, Command};
 use nodefold_core::event::{Event, Exit, Fact};
 use nodefold_core::ids::{ObjectKind, ObjectRef, PodUid, Source};
 use nodefold_core::resources::{ResourceList, ResourceName, Resources};
@@ -117,7 +116,7 @@ impl Bench {
         self.spent += start.elapsed();
         self.events += 1;
         for command in self.out.commands.drain(..) {
-            self.answers.extend(answer(command, self.now));
+            self.answers.extend(command.done(self.now));
         }
         self.out.clear();
     }
@@ -163,52 +162,6 @@ impl Bench {
         deleted.deletion = Some(Deletion { requested_at: self.now, grace: Nanos::secs(2) });
         self.fact(Fact::PodApplied(Arc::new(deleted)));
         self.drain();
-    }
-}
-
-fn answer(command: Command, now: Time) -> Option<Fact> {
-    let Command { op, pod, action, .. } = command;
-    let gone = |container| {
-        let exit =
-            Exit { code: 0, signal: None, reason: "Completed".into(), started_at: None, finished_at: now };
-        Fact::ContainerExited { pod, container, exit }
-    };
-    match action {
-        Action::MountVolume { volume, .. } => {
-            Some(Fact::VolumeMounted { op, pod, volume, renew_at: None, image_digest: None })
-        }
-        Action::UnmountVolume { volume, .. } => Some(Fact::VolumeUnmounted { op, pod, volume }),
-        Action::RefreshVolume { volume, .. } => {
-            Some(Fact::VolumeRefreshed { op, pod, volume, renew_at: None })
-        }
-        Action::PullImage { container, .. } => {
-            Some(Fact::ImagePulled { op, pod, container, image_id: "sha256:1".into(), already_present: true })
-        }
-        Action::CreateSandbox { attempt, .. } => {
-            Some(Fact::SandboxReady { op, pod, attempt, ip: Some("10.0.0.1".into()) })
-        }
-        Action::StopSandbox { attempt } => Some(Fact::SandboxStopped { pod, attempt }),
-        Action::RemoveSandbox { attempt } => Some(Fact::SandboxRemoved { op, pod, attempt }),
-        Action::CreateContainer { container, .. } => Some(Fact::ContainerCreated { op, pod, container }),
-        Action::StartContainer { container } => Some(Fact::ContainerStarted { op, pod, container }),
-        Action::StopContainer { container, .. } | Action::KillContainer { container } => {
-            Some(gone(container))
-        }
-        Action::RemoveContainer { container } => Some(Fact::ContainerRemoved { op, pod, container }),
-        Action::ResizeContainer { container, .. } => Some(Fact::ContainerResized { op, pod, container }),
-        Action::ResizePod { .. } => Some(Fact::PodResized { op, pod }),
-        Action::RunHook { container, hook, .. } => {
-            Some(Fact::HookDone { op, pod, container, hook, error: None })
-        }
-        Action::ObserveMounts => Some(Fact::MountsObserved { op, mounts: Vec::new() }),
-        Action::ObserveRuntime => {
-            Some(Fact::RuntimeObserved { op, complete: true, sandboxes: Vec::new(), containers: Vec::new() })
-        }
-        Action::PublishStatus { .. } => Some(Fact::StatusWritten { op, pod }),
-        Action::ReleasePod => Some(Fact::PodRemoved { pod }),
-        // The pods here come from the API.
-        Action::CreateMirror { .. } | Action::DeleteMirror { .. } => None,
-        Action::StartProbe { .. } | Action::StopProbe { .. } | Action::RecordEvent(_) => None,
     }
 }
 

@@ -28,6 +28,8 @@ pub enum AnomalyKind {
     AppliedAfterEnd,
     /// The event could not be folded and was skipped by the agent.
     Skipped,
+    /// A source applied a known life of a pod under another name, or another source did: no life changes these.
+    OtherIdentity,
 }
 
 /// One of them.

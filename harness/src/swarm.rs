@@ -6,15 +6,15 @@ mod chance;
 mod coverage;
 mod faults;
 mod kind;
-mod manifest;
+pub mod manifest;
 mod player;
 mod profile;
 mod run;
-mod users;
+pub mod users;
 
 pub use chance::{Chance, Xoshiro};
 pub use coverage::Coverage;
 pub use kind::{ALL as ALL_KINDS, Kind};
 pub use player::{Broken, Player, Totals};
-pub use profile::Profile;
+pub use profile::{Features, Profile};
 pub use run::{BrainOf, Driven, SeedReport, SwarmOptions, play, run_seed};

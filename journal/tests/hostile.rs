@@ -4,73 +4,23 @@
 #![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm, reason = "tests")]
 
 mod common;
+#[path = "common/forge.rs"]
+mod forge;
 
 use cap::Cap;
 use common::{Live, Right, small};
+use forge::{FIRST, append_records, compressed_segment, segment_header};
 use nodefold_core::Node;
 use nodefold_journal::{Error, Fold, Memory, Options, Position, Reader, Record, replay, resume, verify};
 use proptest::prelude::*;
 use std::alloc::System;
-use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed, xxh3_128};
+use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
 /// An allocation beyond this aborts the test: each body is at most 16 MiB, and few are held at once.
 const LIMIT: usize = 512 << 20;
 
 #[global_allocator]
 static ALLOCATOR: Cap<System> = Cap::new(System, LIMIT);
-
-/// Looks at a directory in every way there is. Nothing may panic; what is said must be said the same way twice.
-fn look(memory: &Memory) {
-    let storage = memory.storage();
-    let read = |from| Reader::open_at(&storage, from).map(|r| r.take_while(Result::is_ok).count()).ok();
-    assert_eq!(read(Position::Record(1)), read(Position::Record(1)));
-    read(Position::Record(u64::MAX));
-    read(Position::Time(nodefold_core::time::Time(u64::MAX)));
-    let say = |r: Result<nodefold_journal::Replayed<Right>, Error>| {
-        r.map(|r| (r.report.records, r.report.digest)).map_err(|e| e.to_string())
-    };
-    assert_eq!(say(verify::<Right>(&storage)), say(verify::<Right>(&storage)));
-    let _ = replay::<Right>(&storage, None).map_err(|e| e.to_string());
-    let _ = replay::<Node>(&storage, Some(Position::Record(3)));
-    // Whatever recovery accepts is then whole: all of it, if it was folded from the start.
-    if let Ok(resumed) = resume::<Right>(storage.clone(), small()) {
-        assert_eq!(replay::<Right>(&storage, None).expect("recovered, so whole").report.cut, None);
-        if resumed.report.from_snapshot.is_none() {
-            assert_eq!(verify::<Right>(&storage).expect("recovered, so whole").report.cut, None);
-        }
-    }
-}
-
-fn frame(seed: u64, number: u64, kind: u16, version: u16, body: &[u8]) -> Vec<u8> {
-    let mut out = vec![0; 8];
-    out.extend_from_slice(&(24 + body.len() as u32).to_le_bytes());
-    out.extend_from_slice(&kind.to_le_bytes());
-    out.extend_from_slice(&version.to_le_bytes());
-    out.extend_from_slice(&number.to_le_bytes());
-    out.extend_from_slice(body);
-    let checksum = xxh3_64_with_seed(&out[8..], seed);
-    out[..8].copy_from_slice(&checksum.to_le_bytes());
-    out
-}
-
-fn segment_header(id: u128, first: u64, form: u32, chain: [u8; 32]) -> Vec<u8> {
-    let mut out = b"nodefold".to_vec();
-    out.extend_from_slice(&1u32.to_le_bytes());
-    out.extend_from_slice(&form.to_le_bytes());
-    out.extend_from_slice(&id.to_le_bytes());
-    out.extend_from_slice(&first.to_le_bytes());
-    out.extend_from_slice(&first.to_le_bytes());
-    out.extend_from_slice(&0u64.to_le_bytes());
-    out.extend_from_slice(&chain);
-    out.extend_from_slice(&[0; 32]);
-    let checksum = xxh3_64(&out);
-    out.extend_from_slice(&checksum.to_le_bytes());
-    out
-}
-
-fn seed(id: u128) -> u64 {
-    (id >> 64) as u64 ^ id as u64
-}
 
 /// A sound little journal of two batches.
 fn sound() -> Memory {
@@ -79,41 +29,16 @@ fn sound() -> Memory {
     live.memory
 }
 
-const FIRST: &str = "00000000000000000001.seg";
-
-/// The sound journal with records of any content after it, each with the right checksum and number; and if `ended`,
-/// with a batch's end that is right in every way.
+/// The sound journal with such records after it.
 fn with_records(records: &[(u16, u16, Vec<u8>)], ended: bool) -> Memory {
     let memory = sound();
-    let end = Reader::open(&memory.storage()).unwrap().last().unwrap().unwrap();
-    let Record::BatchEnd(before) = &end.record else { panic!("{end:?}") };
-    let mut bytes = memory.bytes(FIRST).unwrap();
-    bytes.truncate(bytes.iter().rposition(|&b| b != 0).unwrap() + 1);
-    if 512 - bytes.len() % 512 < 24 {
-        bytes.resize(bytes.len().next_multiple_of(512), 0);
-    }
-    let seed = seed(small().id);
-    let start = bytes.len();
-    let mut number = end.number + 1;
-    for (kind, version, body) in records {
-        bytes.extend_from_slice(&frame(seed, number, *kind, *version, body));
-        number += 1;
-    }
-    if ended {
-        let mut body = Vec::new();
-        for n in [before.batch + 1, end.number + 1, records.len() as u64, 9, 3] {
-            body.extend_from_slice(&n.to_le_bytes());
-        }
-        body.extend_from_slice(&[0; 32]); // digest and commands: a reader does not compare them
-        body.extend_from_slice(&0u64.to_le_bytes()); // no pods touched
-        let mut chain = blake3::Hasher::new();
-        chain.update(&before.chain).update(&bytes[start..]).update(&body);
-        body.extend_from_slice(chain.finalize().as_bytes());
-        bytes.extend_from_slice(&frame(seed, number, 4, 1, &body));
-    }
-    bytes.resize(bytes.len().next_multiple_of(512), 0);
-    memory.put(FIRST, bytes);
+    append_records(&memory, small().id, records, ended);
     memory
+}
+
+fn look(memory: &Memory) {
+    forge::look::<Right>(memory, small);
+    let _ = replay::<Node>(&memory.storage(), Some(Position::Record(3)));
 }
 
 proptest! {
@@ -190,21 +115,7 @@ proptest! {
             1..5,
         ),
     ) {
-        let mut bytes = segment_header(7, 1, 1, [0; 32]);
-        let mut offset = 128u64;
-        for (raw_len, huge, packed) in blocks {
-            let raw_len = if huge { u32::MAX } else { raw_len };
-            let mut block = vec![0; 8];
-            block.extend_from_slice(&offset.to_le_bytes());
-            block.extend_from_slice(&1u64.to_le_bytes());
-            block.extend_from_slice(&raw_len.to_le_bytes());
-            block.extend_from_slice(&(packed.len() as u32).to_le_bytes());
-            block.extend_from_slice(&packed);
-            let checksum = xxh3_64_with_seed(&block[8..], seed(7));
-            block[..8].copy_from_slice(&checksum.to_le_bytes());
-            bytes.extend_from_slice(&block);
-            offset += u64::from(raw_len);
-        }
+        let bytes = compressed_segment(7, blocks.iter().map(|(len, huge, packed)| (if *huge { u32::MAX } else { *len }, &packed[..])));
         let memory = Memory::new();
         memory.put("00000000000000000001.segz", bytes);
         look(&memory);

@@ -1,6 +1,6 @@
 //! Facts about what is wanted: pods, the objects their volumes show, the node itself, and the API's answers.
 
-use super::Recording;
+use super::{Recording, text};
 use crate::anomaly::AnomalyKind;
 use crate::command::{Commands, Subject, Transition};
 use crate::config::NodeFacts;
@@ -25,7 +25,17 @@ pub(super) fn pod_applied(r: &mut Recording<'_>, pod: &Arc<Pod>) {
         r.state.anomaly(AnomalyKind::UnknownPod, None, "a pod without UID".into());
         return;
     }
-    if r.state.pods.contains_key(&uid) {
+    if let Some(known) = r.state.pods.get(&uid) {
+        // A life that ends may be followed by one of any name; none changes its own, which names and mirrors hang on.
+        let same = known.object_gone
+            || (&known.pod.namespace, &known.pod.name, known.pod.source)
+                == (&pod.namespace, &pod.name, pod.source);
+        if !same {
+            let detail =
+                text(format_args!("applied as {}/{} from {:?}", pod.namespace, pod.name, pod.source));
+            r.state.anomaly(AnomalyKind::OtherIdentity, Some(uid), detail);
+            return;
+        }
         subscribe(r.state, uid, pod);
         r.touched.add(uid);
         let Some(known) = r.state.pod_mut(uid) else { return };
@@ -69,12 +79,17 @@ pub(super) fn pod_applied(r: &mut Recording<'_>, pod: &Arc<Pod>) {
 /// Takes a new pod in, with what was found of it on the host before anyone named it.
 pub(super) fn insert(r: &mut Recording<'_>, pod: PodState) {
     let uid = pod.pod.uid;
-    let name = (pod.pod.namespace.clone(), pod.pod.name.clone());
-    r.state.names.entry(name).or_insert_with(|| Vec::with_capacity(1)).push(uid);
+    enter_name(r.state, &pod.pod);
     subscribe(r.state, uid, &pod.pod);
     r.state.pods.insert(uid, Arc::new(pod));
     r.touched.add(uid);
     super::recovery::claim(r, uid);
+}
+
+/// Books a pod that arrives under its name. UIDs of a name stand in the order in which they arrived.
+fn enter_name(state: &mut State, pod: &Pod) {
+    let name = (pod.namespace.clone(), pod.name.clone());
+    state.names.entry(name).or_insert_with(|| Vec::with_capacity(1)).push(pod.uid);
 }
 
 /// Books the pod as a user of every object that its desired volumes show. It stays one for as long as anything of it shows
@@ -339,7 +354,8 @@ pub(crate) fn forget_if_over(state: &mut State, uid: PodUid, out: &mut Commands)
         next.incarnation_floor = containers.fold(pod.incarnation_floor, u32::max);
         next.generation_floor = pod.generation_floor;
         next.next_sandbox = pod.next_sandbox;
-        state.names.entry(name).or_default().push(uid);
+        // Of an orphan no name was known, and a file may be renamed: the next life has a name of its own.
+        enter_name(state, &next.pod);
         subscribe(state, uid, &next.pod);
         out.transitions.push(Transition {
             pod: uid,

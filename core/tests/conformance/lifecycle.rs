@@ -6,7 +6,9 @@ use nodefold_core::anomaly::AnomalyKind;
 use nodefold_core::command::Action;
 use nodefold_core::event::{SeenState, UsageOf};
 use nodefold_core::ids::{PodUid, Source, VolumeId};
-use nodefold_core::spec::{Medium, Pod, RestartPolicy, TerminalPhase, Volume, VolumeSource};
+use nodefold_core::spec::{
+    Container, HostPort, Medium, Pod, PodSpec, RestartPolicy, TerminalPhase, Volume, VolumeSource,
+};
 use nodefold_core::state::{Lifecycle, TerminationCause};
 use nodefold_core::time::Nanos;
 use std::sync::Arc;
@@ -307,4 +309,75 @@ pub fn numbers() -> Vec<u32> {
 #[test]
 fn a_pods_life() {
     run_cases(CASES);
+}
+
+/// A container whose definition has a postStart hook and no probe is started when its hook is done (KEP-5972 "Probe Manager").
+#[test]
+fn a_hook_runs_without_any_probe() {
+    let hooked = Container { post_start: true, ..container("c0") };
+    let mut bench = Bench::booted(config());
+    bench.pod(&pod(UID, spec(Always, vec![], vec![hooked])));
+    bench.hold(verb("hook"));
+    bench.run();
+    assert_eq!(bench.count(0, "hook"), 1, "asked for once it runs");
+    assert!(!bench.row(UID, "c0").started, "and until it is done the container is not started");
+    bench.let_go();
+    bench.run();
+    assert!(bench.row(UID, "c0").started);
+}
+
+/// Found by fuzzing: a pod that was found on the host, taken for an orphan and then wanted after all was booked under no name.
+/// It could not be looked up, a second one of its name started beside it (S6), and no mirror pod was made of it.
+#[test]
+fn an_orphan_that_is_wanted_again_has_its_own_name() {
+    let mut bench = Bench::started(config());
+    bench.host.sandboxes.insert((UID, 0), true);
+    bench.run();
+    bench.hold(verb("stop-sandbox"));
+    bench.sources_ready();
+    bench.run();
+    let wanted = Pod { source: Source::File, ..mains(Always, 1) };
+    bench.pod(&wanted);
+    bench.let_go();
+    bench.run();
+    assert_eq!(bench.node.find_pod(&wanted.namespace, &wanted.name), Some(UID));
+    assert_eq!(bench.count(0, "create-mirror"), 1);
+    let second = Pod { uid: PodUid(77), ..wanted };
+    bench.pod(&second);
+    bench.run();
+    assert_eq!(bench.state(PodUid(77)).label(), "Waiting", "for the name (B8)");
+}
+
+/// Found by fuzzing, the same kind: what a life is called never changes, whoever says so.
+#[test]
+fn a_life_keeps_its_name_and_its_source() {
+    let before = mains(Always, 1);
+    let mut bench = Bench::with(&before);
+    let other = Pod { name: "other".into(), ..edited(&before, |spec| spec.containers.clear()) };
+    bench.pod(&other);
+    bench.pod(&Pod { source: Source::File, ..other.clone() });
+    bench.run();
+    assert_eq!(bench.node.anomalies().counts()[&AnomalyKind::OtherIdentity], 2);
+    assert_eq!(bench.node.find_pod("ns", "other"), None);
+    assert_eq!(bench.node.desired(UID).map(|pod| pod.spec.containers.len()), Some(1));
+}
+
+/// A host port is taken where both ask for it on one address, and an address that means all of them meets every other.
+#[test]
+fn host_ports_clash_where_their_addresses_meet() {
+    let on = |uid: u128, ip: &str| {
+        let mut of_pod = pod(PodUid(uid), PodSpec::clone(&mains(Always, 1).spec));
+        let port = HostPort { protocol: name("TCP"), host_ip: name(ip), port: 80 };
+        Arc::make_mut(&mut of_pod.spec).host_ports.push(port);
+        of_pod
+    };
+    let rows = [("10.0.0.1", "10.0.0.2", true), ("10.0.0.1", "10.0.0.1", false), ("", "10.0.0.1", false)];
+    for (first, second, both) in
+        rows.into_iter().chain([("0.0.0.0", "10.0.0.1", false), ("10.0.0.1", "", false)])
+    {
+        let mut bench = Bench::with(&on(1, first));
+        bench.pod(&on(2, second));
+        bench.run();
+        assert_eq!(bench.count(0, "start"), if both { 2 } else { 1 }, "{first:?} and {second:?}");
+    }
 }

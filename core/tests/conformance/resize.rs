@@ -165,3 +165,60 @@ pub fn numbers() -> Vec<u32> {
 fn resizes_and_back_off() {
     run_cases(CASES);
 }
+
+#[test]
+fn a_pods_resources_are_what_is_in_force_and_not_what_is_allocated() {
+    let (small, large) = (resources((100, GI), (100, GI)), resources((200, 2 * GI), (200, 2 * GI)));
+    let c0 = Container { resources: small.clone(), ..container("c0") };
+    let before = pod(UID, spec(RestartPolicy::Always, vec![], vec![c0]));
+    let mut bench = Bench::with(&before);
+    bench.hold(crate::kit::of("resize", "c0"));
+    resized(&mut bench, &before, large.clone());
+    assert_eq!(bench.allocated(UID, "c0"), large);
+    assert_eq!(bench.status(UID).resources.requests, small.requests, "the runtime acknowledged no other");
+    bench.let_go();
+    bench.run();
+    assert_eq!(bench.status(UID).resources.requests, large.requests);
+}
+
+/// A start waits for the room of what was removed (DESIGN §4 rule 6), not for that of a container that is yet to shrink.
+#[test]
+fn a_restart_does_not_wait_for_a_resize_of_its_neighbour() {
+    let (small, large) = (resources((100, GI), (100, GI)), resources((200, 2 * GI), (200, 2 * GI)));
+    let c0 = Container { resources: large, ..container("c0") };
+    let c1 = Container { resources: small.clone(), ..container("c1") };
+    let before = pod(UID, spec(RestartPolicy::Always, vec![], vec![c0, c1]));
+    let mut bench = Bench::with(&before);
+    bench.hold(crate::kit::of("resize", "c0"));
+    resized(&mut bench, &before, small);
+    let mark = bench.mark();
+    bench.exits(UID, "c1", 1);
+    bench.run();
+    assert_eq!(bench.count(mark, "start"), 1);
+}
+
+/// 81, the other way round: no limit at all is not a small limit.
+#[test]
+fn a_limit_that_comes_or_goes_is_a_change() {
+    let (none, some) = (resources((1, 0), (0, 0)), resources((1, 0), (10, 0)));
+    for (from, to) in [(none.clone(), some.clone()), (some, none)] {
+        let before = of(from, &[]);
+        let mut bench = Bench::with(&before);
+        let mark = resized(&mut bench, &before, to.clone());
+        assert_eq!(told_to_runtime(&bench, mark), [to]);
+    }
+}
+
+#[test]
+fn a_refused_resize_of_the_pod_waits_for_its_back_off() {
+    let before = of(resources((100, GI), (100, GI)), &[]);
+    let mut bench = Bench::with(&before);
+    bench.hold(verb("resize-pod"));
+    let mark = resized(&mut bench, &before, resources((200, 2 * GI), (200, 2 * GI)));
+    let refused = bench.take(verb("resize-pod"));
+    bench.apply(refused.failed(error("busy")).expect("a resize can fail"));
+    bench.run();
+    assert_eq!(bench.count(mark, "resize-pod"), 1, "not at once");
+    bench.pass(Nanos::secs(2));
+    assert_eq!(bench.count(mark, "resize-pod"), 2);
+}

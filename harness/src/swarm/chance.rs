@@ -6,6 +6,11 @@ pub trait Chance {
     /// A number below `bound`; 0 if the bound is 0 or nothing is left to decide with.
     fn below(&mut self, bound: u64) -> u64;
 
+    /// Nothing is left to decide with, so a run may as well end.
+    fn is_spent(&self) -> bool {
+        false
+    }
+
     /// True this often in that many times.
     fn once_in(&mut self, often: u64, times: u64) -> bool {
         self.below(times) < often

@@ -137,7 +137,7 @@ fn safety(player: &mut Player, chance: &mut dyn Chance, profile: &Profile, histo
     intervene(Kind::Create, player, chance, profile, history, &mut enabled);
     let mut again = false;
     for _ in 0..profile.steps {
-        if !player.broken.is_empty() {
+        if !player.broken.is_empty() || chance.is_spent() {
             return;
         }
         // One intervention makes the next likelier: races want company.

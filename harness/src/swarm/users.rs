@@ -182,7 +182,7 @@ fn one_container(chance: &mut dyn Chance, pod: &Value) -> Option<String> {
 }
 
 /// A patch for `/dynamic`: one to three changes of containers, volumes and mounts.
-fn dynamic(chance: &mut dyn Chance, profile: &Profile, pod: &Value) -> Value {
+pub fn dynamic(chance: &mut dyn Chance, profile: &Profile, pod: &Value) -> Value {
     let mut patch = Patch::default();
     let has = names(&pod["spec"]["volumes"]);
     for _ in 0..chance.between(1, 3) {
