@@ -53,6 +53,10 @@ use out::Out;
 use paint::{Tone, paint};
 use std::process::ExitCode;
 
+/// Stories, searches and judges allocate small things by the million; the system's allocator was a third of their time.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     // First of all: this process may be meant to be a pod's shim.
     if let Some(code) = nodefold_agent::pod::dispatch(std::env::args_os()) {

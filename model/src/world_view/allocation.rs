@@ -106,6 +106,10 @@ impl AllocationView {
 
     /// The first of `versions` is the allocation that was shown, if one was.
     fn note_asked(&mut self) {
+        if self.shown.is_none() && self.ruled_out.is_some() {
+            // What was implied since the allocation was shown noted it already.
+            return;
+        }
         let first_new = usize::from(self.shown.is_some());
         self.asked = self.versions.get(first_new).map(|v| v.index).or(self.asked);
     }
