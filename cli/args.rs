@@ -23,8 +23,10 @@ pub enum Command {
     Run(Run),
     /// Explore a scope exhaustively: everything that may happen, in every order, judged on every state
     Check(Check),
-    /// Be a node: run the pods whose manifests are in a directory, with real mounts and processes (needs root)
+    /// Be a node: serve a Kubernetes API, or run the pods whose manifests are in a directory
     Agent(Agent),
+    /// A kubeconfig for another user of a node's API
+    Kubeconfig(Kubeconfig),
     /// The pods of a node, as they are published
     Ps(Ps),
     /// What a container wrote
@@ -170,15 +172,30 @@ pub struct Agent {
     /// The node's directory: journal, volumes, logs
     #[arg(long, value_name = "DIR", default_value = DATA)]
     pub data: PathBuf,
-    /// Manifests of pods, secrets and configMaps; watched
+    /// Manifests of pods, secrets and configMaps; watched. Without it the node serves a Kubernetes API
     #[arg(long, value_name = "DIR")]
-    pub pods: PathBuf,
+    pub pods: Option<PathBuf>,
     /// The node's name
     #[arg(long, value_name = "NAME", default_value = "node")]
     pub node_name: String,
     /// An image that is a directory of this host
     #[arg(long = "image", value_name = "NAME=PATH", value_parser = image)]
     pub images: Vec<(String, PathBuf)>,
+    /// The API's port on the loopback address; any that is free, if not given
+    #[arg(long, value_name = "PORT", default_value_t = 0, conflicts_with = "pods")]
+    pub port: u16,
+    /// Subresources of pods that are not served
+    #[arg(
+        long,
+        value_name = "NAMES",
+        value_delimiter = ',',
+        conflicts_with = "pods",
+        value_parser = clap::builder::PossibleValuesParser::new(nodefold_agent::server::SWITCHABLE)
+    )]
+    pub disable_pod_subresources: Vec<String>,
+    /// The version of Kubernetes that the API says it is
+    #[arg(long, value_name = "VERSION", default_value = "v1.33.0+nodefold", conflicts_with = "pods")]
+    pub kube_version: String,
     /// Tell every fact and command
     #[arg(short, long)]
     pub verbose: bool,
@@ -189,6 +206,22 @@ pub struct Agent {
 pub enum AgentBackend {
     /// This host
     Linux,
+    /// The simulated world, in real time
+    Sim,
+}
+
+/// `nodefold kubeconfig`
+#[derive(Debug, Args)]
+pub struct Kubeconfig {
+    /// The node's directory
+    #[arg(long, value_name = "DIR", default_value = DATA)]
+    pub data: PathBuf,
+    /// Whose
+    #[arg(long, value_name = "NAME")]
+    pub user: String,
+    /// A group that the user is in
+    #[arg(long = "group", value_name = "GROUP")]
+    pub groups: Vec<String>,
 }
 
 /// `nodefold ps`

@@ -35,6 +35,7 @@ mod replay;
 mod requests;
 mod run;
 mod sabotage;
+mod served;
 mod shrink;
 mod sim;
 mod snapshot;
@@ -61,6 +62,7 @@ fn main() -> ExitCode {
         args::Command::Run(args) => run::run(args, &mut out),
         args::Command::Check(args) => check::check(args, &mut out),
         args::Command::Agent(args) => linux::agent::agent(args, &mut out),
+        args::Command::Kubeconfig(args) => served::kubeconfig(args, &mut out),
         args::Command::Ps(args) => linux::look::ps(args, &mut out),
         args::Command::Logs(args) => linux::look::logs(args, &mut out),
         args::Command::Exec(args) => linux::look::exec(args, &mut out),

@@ -1,4 +1,4 @@
-//! The real node: volumes, pods and containers on Linux.
+//! The real node: volumes, pods and containers on Linux, and a Kubernetes API for it.
 
 pub mod backend;
 pub mod beneath;
@@ -22,6 +22,7 @@ pub mod probes;
 pub mod process;
 pub mod runtime;
 pub mod seccomp;
+pub mod server;
 pub mod sys;
 pub mod volumes;
 pub mod workers;

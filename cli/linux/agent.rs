@@ -44,12 +44,16 @@ impl Listener for Teller<'_, '_> {
 
 /// Runs until TERM or INT. What the node runs goes on; the next agent takes it over.
 pub fn agent(args: &args::Agent, out: &mut Out) -> Result<Ending> {
-    let args::AgentBackend::Linux = args.backend;
+    let Some(pods) = &args.pods else { return crate::served::agent(args, out) };
+    if args.backend == args::AgentBackend::Sim {
+        let what = "manifests of a directory run on this host only";
+        return Err(Unusable::new(what, "leave --pods out: the simulated node serves an API").into());
+    }
     let absolute = |path: &Path| std::path::absolute(path);
     let settings = Settings {
         layout: Layout::at(absolute(&args.data)?),
         node_name: args.node_name.clone(),
-        manifests: absolute(&args.pods)?,
+        manifests: absolute(pods)?,
         images: args.images.iter().cloned().collect(),
         shim_program: std::env::current_exe()?,
     };
