@@ -27,6 +27,8 @@ pub enum Command {
     Agent(Agent),
     /// A kubeconfig for another user of a node's API
     Kubeconfig(Kubeconfig),
+    /// What ran on a served node, and who asked: from its journal
+    History(History),
     /// The pods of a node, as they are published
     Ps(Ps),
     /// What a container wrote
@@ -210,6 +212,19 @@ pub enum AgentBackend {
     Sim,
 }
 
+/// `nodefold history`
+#[derive(Debug, Args)]
+pub struct History {
+    /// The journal's directory
+    pub journal: PathBuf,
+    /// Only what ran then (RFC 3339)
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    pub at: Option<String>,
+    /// One JSON object a line
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// `nodefold kubeconfig`
 #[derive(Debug, Args)]
 pub struct Kubeconfig {
@@ -293,6 +308,14 @@ pub enum BackendKind {
     Simulated,
     /// This host
     Linux,
+}
+
+/// Checks an RFC 3339 time.
+fn moment(text: &str) -> Result<String, String> {
+    match nodefold_k8s::time::parse(text) {
+        Ok(_) => Ok(text.to_owned()),
+        Err(_) => Err("write an RFC 3339 time, as in 2026-03-01T12:00:00Z".into()),
+    }
 }
 
 /// Reads `NAME=PATH`.

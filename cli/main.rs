@@ -63,6 +63,7 @@ fn main() -> ExitCode {
         args::Command::Check(args) => check::check(args, &mut out),
         args::Command::Agent(args) => linux::agent::agent(args, &mut out),
         args::Command::Kubeconfig(args) => served::kubeconfig(args, &mut out),
+        args::Command::History(args) => served::history::history(args, &mut out),
         args::Command::Ps(args) => linux::look::ps(args, &mut out),
         args::Command::Logs(args) => linux::look::logs(args, &mut out),
         args::Command::Exec(args) => linux::look::exec(args, &mut out),

@@ -1,5 +1,6 @@
 //! `nodefold agent` without manifests: a node that serves a Kubernetes API, on this host or simulated.
 
+pub mod history;
 mod sim;
 
 use crate::args;

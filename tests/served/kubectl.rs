@@ -202,6 +202,24 @@ fn containers_come_and_go_through_dynamic() {
     assert_eq!((&all["kind"], all["items"].as_array().unwrap().len()), (&"PodList".into(), 1));
     let of_removed = "/api/v1/namespaces/default/pods/web/log?container=tool";
     node.kubectl(&["get", "--raw", of_removed]).fine();
+
+    // What ran here, and who asked: the removed one too, at a moment, and from the journal alone.
+    let runs = node.kubectl(&["get", "containerruns"]).fine();
+    assert_eq!(runs.rows()[0].join(" "), "POD CONTAINER RUN ASKED BY STARTED ENDED EXIT");
+    let tool =
+        runs.rows().into_iter().find(|row| row[1] == "tool").expect("the removed container's run").join(" ");
+    assert!(tool.starts_with("web tool 0.0 nodefold-admin 20") && !tool.contains("<running>"), "{tool}");
+    let now = node.kubectl(&["get", "runs", "--field-selector", "at=2400-01-01T00:00:00Z", "-o", "json"]);
+    let now = now.fine().json();
+    let items = now["items"].as_array().unwrap();
+    let mut running: Vec<&str> = items.iter().map(|run| run["spec"]["container"].as_str().unwrap()).collect();
+    running.sort_unstable();
+    assert_eq!(running, ["app", "helper"]);
+    let mut told = Command::new(env!("CARGO_BIN_EXE_nodefold"));
+    let told = told.arg("history").arg(node.data().join("journal")).output().unwrap();
+    let told = String::from_utf8(told.stdout).unwrap();
+    assert_eq!(told.lines().filter(|line| line.contains("asked by nodefold-admin")).count(), 3, "{told}");
+
     let resize = r#"{"spec":{"containers":[{"name":"app","resources":{"requests":{"cpu":"200m"}}}]}}"#;
     node.kubectl(&["patch", "pod", "web", "--subresource=resize", "-p", resize]).says("pod/web patched");
 }

@@ -7,6 +7,7 @@
 //! | `auth.rs`, `pki.rs` | who asks | decide what they may |
 //! | `http.rs`, `body.rs`, `protobuf.rs`, `query.rs`, `render.rs`, `watching.rs`, `logs.rs` | bytes in, bytes out | touch the store |
 //! | `hub/` | the store, the node, the journal, what executes | wait for a client |
+//! | `history.rs` | what ran, and who asked | decide anything |
 //! | `watch.rs` | what watchers are told from | wait for a watcher |
 //! | `limits.rs`, `patient.rs` | how much, how often, how long | |
 
@@ -15,6 +16,7 @@ mod auth;
 mod body;
 mod discovery;
 mod failure;
+pub mod history;
 mod http;
 mod hub;
 mod limits;

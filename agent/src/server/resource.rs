@@ -65,6 +65,7 @@ const NONE: Resource = Resource {
     subresources: &[],
 };
 
+const HISTORY: &str = "history.nodefold.io";
 const RBAC: &str = "rbac.authorization.k8s.io";
 const ADMISSION: &str = "admissionregistration.k8s.io";
 const AUTHORIZATION: &str = "authorization.k8s.io";
@@ -130,6 +131,17 @@ pub static RESOURCES: &[Resource] = &[
         kind: "SelfSubjectRulesReview",
         namespaced: false,
         verbs: CREATE,
+        ..NONE
+    },
+    // What the KEPs lack: every run of every container, with who asked for it.
+    Resource {
+        group: HISTORY,
+        version: "v1alpha1",
+        plural: "containerruns",
+        singular: "containerrun",
+        kind: "ContainerRun",
+        short: &["runs"],
+        verbs: &["list"],
         ..NONE
     },
     Resource {

@@ -1,6 +1,7 @@
 //! Label and field selectors, as lists, watches and deletions take them.
 
 use super::failure::Failure;
+use super::history::ran_at;
 use serde_json::Value;
 
 /// Which objects are meant.
@@ -64,6 +65,8 @@ const FIELDS: &[(&str, &[&str])] = &[
             "type",
         ],
     ),
+    // `at`: what ran at that moment.
+    ("ContainerRun", &["at", "spec.askedBy", "spec.container", "spec.pod", "spec.podUID"]),
     ("Namespace", &["status.phase"]),
     ("Node", &["spec.unschedulable"]),
     ("Secret", &["type"]),
@@ -79,7 +82,10 @@ impl Selection {
     pub fn takes(&self, object: &Value) -> bool {
         let labels = &object["metadata"]["labels"];
         self.labels.iter().all(|requirement| requirement.holds(labels))
-            && self.fields.iter().all(|field| (field_of(object, &field.path) == field.value) == field.equal)
+            && self.fields.iter().all(|field| match field.path.as_str() {
+                "at" => ran_at(object, &field.value) == field.equal,
+                path => (field_of(object, path) == field.value) == field.equal,
+            })
     }
 
     /// The only name that it takes, if it says so.
@@ -195,6 +201,9 @@ fn read_fields(kind: &str, text: &str) -> Result<Vec<Field>, Failure> {
             );
             return Err(Failure::bad_request(what));
         }
+        if path == "at" && nodefold_k8s::time::parse(value).is_err() {
+            return Err(Failure::bad_request(format!("at: {value:?} is no RFC 3339 time")));
+        }
         fields.push(Field { path: path.to_owned(), value: value.to_owned(), equal });
     }
     Ok(fields)
@@ -242,6 +251,7 @@ mod tests {
         for (text, expected) in table {
             assert_eq!(Selection::read("Pod", "", text).unwrap().takes(&pod), expected, "{text}");
         }
+        assert_eq!(Selection::read("ContainerRun", "", "at=yesterday").unwrap_err().code, 400);
         for bad in ["spec.unknown=1", "metadata.name", "involvedObject.name=x"] {
             assert_eq!(Selection::read("Pod", "", bad).unwrap_err().code, 400, "{bad}");
         }

@@ -13,6 +13,7 @@ mod recorder;
 mod recover;
 
 use super::ask::{Ask, Reply};
+use super::history::History;
 use super::metrics::Metrics;
 use super::vault::Vault;
 use super::watch::{WatchCache, WatchEvent};
@@ -111,6 +112,7 @@ pub struct Hub {
     vault: Vault,
     cache: WatchCache,
     recorder: Recorder,
+    history: History,
     metrics: Arc<Metrics>,
     /// Changes up to this version were taken up.
     seen: u64,
@@ -191,6 +193,7 @@ impl Hub {
             } else {
                 for folded in self.driver.tell(facts).map_err(failed)? {
                     self.metrics.folded(&folded.event.fact);
+                    self.history.fact(&folded.event);
                     listener.folded(&folded);
                     self.due.extend(folded.commands);
                 }
@@ -268,6 +271,7 @@ impl Hub {
                 whole["metadata"]["namespace"] = object["metadata"]["namespace"].clone();
                 self.vault.put(&whole)?;
             }
+            self.history.request(&sealed);
             self.driver
                 .log_mut()
                 .append_foreign(self.now, API_STREAM, &sealed.to_bytes())

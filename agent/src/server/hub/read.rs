@@ -59,6 +59,11 @@ impl Hub {
     pub(super) fn list(&self, resource: &Resource, namespace: &str) -> Reply {
         let in_place =
             |object: &&Arc<Value>| namespace.is_empty() || object["metadata"]["namespace"] == namespace;
+        if resource.kind == "ContainerRun" {
+            let runs = self.history.runs().iter().map(|run| Arc::new(self.history.object(run)));
+            let items = runs.filter(|run| in_place(&run)).collect();
+            return Reply::List { items, version: self.api.resource_version() };
+        }
         let items = self.api.list(resource.kind).filter(in_place);
         Reply::List {
             items: items.map(|object| self.vault.unsealed(object)).collect(),

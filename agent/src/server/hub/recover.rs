@@ -6,6 +6,7 @@ use super::recorder::Recorder;
 use super::{API_STREAM, Host, Hub, HubSettings, Listener};
 use crate::driver::Driver;
 use crate::fault::Fault;
+use crate::server::history::History;
 use crate::server::limits::Limits;
 use crate::server::metrics::Metrics;
 use crate::server::vault::Vault;
@@ -58,6 +59,7 @@ impl Hub {
         let vault = Vault::open(&settings.layout.data().join("secrets"))?;
         let mut cache = WatchCache::new(limits.changes_kept, limits.watch_queue, limits.watchers);
         let mut graph = NodeGraph::new();
+        let mut history = History::default();
         let (mut seen, mut requests, mut now) = (0, 0, Time(0));
         let (node, writer) = match resume::<Node>(storage.clone(), options.clone()) {
             Err(Error::NotAJournal { .. }) => {
@@ -75,15 +77,25 @@ impl Hub {
                     listener.told(&format!("the journal's end was torn by a crash and is cut: {cut}"));
                 }
                 for entry in Reader::open(&storage).map_err(wrong)? {
-                    let Record::Foreign(foreign) = entry.map_err(wrong)?.record else { continue };
-                    if foreign.stream != API_STREAM {
-                        continue;
-                    }
+                    let foreign = match entry.map_err(wrong)?.record {
+                        Record::Fact(event) => {
+                            history.fact(&event);
+                            continue;
+                        }
+                        Record::Foreign(foreign) if foreign.stream == API_STREAM => foreign,
+                        Record::Foreign(_)
+                        | Record::Header(_)
+                        | Record::BatchEnd(_)
+                        | Record::Snapshot(_)
+                        | Record::Skipped(_)
+                        | Record::Note(_) => continue,
+                    };
                     let event = ApiEvent::from_bytes(&foreign.bytes)
                         .map_err(|error| Fault::refused(format!("a request in the journal: {error}")))?;
                     now = event.at.max(now);
                     requests += 1;
                     api.apply(&event);
+                    history.request(&event);
                     for change in api.watch_from(seen).into_iter().flatten() {
                         graph.changed(change);
                         let shown = match change.change {
@@ -109,6 +121,7 @@ impl Hub {
             vault,
             cache,
             recorder: Recorder::default(),
+            history,
             metrics,
             seen,
             inbox: Vec::new(),

@@ -78,6 +78,16 @@ fn columns(kind: &str) -> &'static [Column] {
             ("Kernel-Version", "", true, "Kernel Version reported by the node"),
             ("Container-Runtime", "", true, "ContainerRuntime Version reported by the node"),
         ],
+        "ContainerRun" => &[
+            ("Pod", "", false, "The pod."),
+            ("Container", "", false, "The container."),
+            ("Run", "", false, "Which life of its name, and which start of that."),
+            ("Asked By", "", false, "Who asked for the container."),
+            ("Started", "date-time", false, "When it started."),
+            ("Ended", "date-time", false, "When it ended."),
+            ("Exit", "", false, "Its exit code, and why."),
+            ("Name", "name", true, "The run's own name."),
+        ],
         "Namespace" => &[NAME, ("Status", "", false, "The status of the namespace"), AGE],
         "Event" => &[
             ("Last Seen", "", false, "Time this event was last observed"),
@@ -138,6 +148,23 @@ fn cells(kind: &str, object: &Value, now: Time) -> Value {
     match kind {
         "Pod" => pod::cells(object, now),
         "Node" => node_cells(object, &age),
+        "ContainerRun" => {
+            let (spec, status) = (&object["spec"], &object["status"]);
+            let exit = match status["exitCode"].as_i64() {
+                Some(code) => format!("{code} {}", word(&status["reason"])),
+                None => "<running>".to_owned(),
+            };
+            json!([
+                spec["pod"],
+                spec["container"],
+                format!("{}.{}", spec["incarnation"], spec["attempt"]),
+                or_none(&spec["askedBy"]),
+                status["startedAt"],
+                or_none(&status["finishedAt"]),
+                exit,
+                name
+            ])
+        }
         "Namespace" => json!([name, phase_of_namespace(object), age]),
         "Event" => event_cells(object, now),
         "Secret" => json!([name, object["type"], count(&object["data"]), age]),
