@@ -10,7 +10,7 @@ const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 #[test]
 fn every_watcher_sees_every_change_in_order() {
     let long = std::env::var_os("NODEFOLD_LONG").is_some();
-    let (watchers, writers, each) = if long { (200, 8, 2_000) } else { (20, 4, 50) };
+    let (watchers, writers, each) = if long { (100, 4, 100) } else { (20, 4, 50) };
     let node = Node::start(&[]);
     let watch = format!("{MAPS}?watch=true");
     let total = writers * each;
