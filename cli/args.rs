@@ -24,8 +24,12 @@ pub enum Command {
     Run(Run),
     /// Explore a scope exhaustively: everything that may happen, in every order, judged on every state
     Check(Check),
-    /// Be a node: run the pods whose manifests are in a directory, with real mounts and processes (needs root)
+    /// Be a node: serve a Kubernetes API, or run the pods whose manifests are in a directory
     Agent(Agent),
+    /// A kubeconfig for another user of a node's API
+    Kubeconfig(Kubeconfig),
+    /// What ran on a served node, and who asked: from its journal
+    History(History),
     /// The pods of a node, as they are published
     Ps(Ps),
     /// A node's own images: OCI layouts and archives, since it pulls from no registry
@@ -185,9 +189,9 @@ pub struct Agent {
     /// The node's directory: journal, volumes, logs
     #[arg(long, value_name = "DIR", default_value = DATA)]
     pub data: PathBuf,
-    /// Manifests of pods, secrets and configMaps; watched
+    /// Manifests of pods, secrets and configMaps; watched. Without it the node serves a Kubernetes API
     #[arg(long, value_name = "DIR")]
-    pub pods: PathBuf,
+    pub pods: Option<PathBuf>,
     /// The node's name
     #[arg(long, value_name = "NAME", default_value = "node")]
     pub node_name: String,
@@ -206,6 +210,21 @@ pub struct Agent {
     /// An image that is a directory of this host, an OCI layout or an archive
     #[arg(long = "image", value_name = "NAME=PATH", value_parser = image)]
     pub images: Vec<(String, PathBuf)>,
+    /// The API's port on the loopback address; any that is free, if not given
+    #[arg(long, value_name = "PORT", default_value_t = 0, conflicts_with = "pods")]
+    pub port: u16,
+    /// Subresources of pods that are not served
+    #[arg(
+        long,
+        value_name = "NAMES",
+        value_delimiter = ',',
+        conflicts_with = "pods",
+        value_parser = clap::builder::PossibleValuesParser::new(nodefold_agent::server::SWITCHABLE)
+    )]
+    pub disable_pod_subresources: Vec<String>,
+    /// The version of Kubernetes that the API says it is
+    #[arg(long, value_name = "VERSION", default_value = "v1.33.0+nodefold", conflicts_with = "pods")]
+    pub kube_version: String,
     /// Tell every fact and command
     #[arg(short, long)]
     pub verbose: bool,
@@ -216,6 +235,35 @@ pub struct Agent {
 pub enum AgentBackend {
     /// This host
     Linux,
+    /// The simulated world, in real time
+    Sim,
+}
+
+/// `nodefold history`
+#[derive(Debug, Args)]
+pub struct History {
+    /// The journal's directory
+    pub journal: PathBuf,
+    /// Only what ran then (RFC 3339)
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    pub at: Option<String>,
+    /// One JSON object a line
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `nodefold kubeconfig`
+#[derive(Debug, Args)]
+pub struct Kubeconfig {
+    /// The node's directory
+    #[arg(long, value_name = "DIR", default_value = DATA)]
+    pub data: PathBuf,
+    /// Whose
+    #[arg(long, value_name = "NAME")]
+    pub user: String,
+    /// A group that the user is in
+    #[arg(long = "group", value_name = "GROUP")]
+    pub groups: Vec<String>,
 }
 
 /// `nodefold image`
@@ -328,6 +376,14 @@ pub enum BackendKind {
     Simulated,
     /// This host
     Linux,
+}
+
+/// Checks an RFC 3339 time.
+fn moment(text: &str) -> Result<String, String> {
+    match nodefold_k8s::time::parse(text) {
+        Ok(_) => Ok(text.to_owned()),
+        Err(_) => Err("write an RFC 3339 time, as in 2026-03-01T12:00:00Z".into()),
+    }
 }
 
 /// Reads `NAME=PATH`.

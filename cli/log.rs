@@ -98,10 +98,18 @@ impl Known {
 fn is_about(record: &Record, pod: &PodName, uids: &BTreeSet<PodUid>) -> bool {
     match record {
         Record::Fact(event) => event.fact.pod().is_some_and(|uid| uids.contains(&uid)),
-        Record::Foreign(foreign) => ApiEvent::from_bytes(&foreign.bytes).is_ok_and(|event| {
-            let object = requests::asked(&event).object;
-            object.is_some_and(|(namespace, name)| namespace == pod.namespace && name == pod.name)
-        }),
+        Record::Foreign(foreign) => match requests::audited(&foreign.stream, &foreign.bytes) {
+            Some(record) => {
+                let object = &record["object"];
+                object["resource"] == "pods"
+                    && object["namespace"] == *pod.namespace
+                    && object["name"] == *pod.name
+            }
+            None => ApiEvent::from_bytes(&foreign.bytes).is_ok_and(|event| {
+                let object = requests::asked(&event).object;
+                object.is_some_and(|(namespace, name)| namespace == pod.namespace && name == pod.name)
+            }),
+        },
         Record::Header(_)
         | Record::BatchEnd(_)
         | Record::Snapshot(_)
@@ -142,9 +150,10 @@ fn entry_line(entry: &Entry, facts: u64, names: &Names, beginning: Time) -> Stri
                 ),
             }
         }
-        Record::Foreign(foreign) => {
-            ("foreign", Tone::Quiet, format!("{} bytes of {}", foreign.bytes.len(), foreign.stream))
-        }
+        Record::Foreign(foreign) => match requests::audited(&foreign.stream, &foreign.bytes) {
+            Some(record) => ("audit", Tone::Quiet, requests::audit_line(&record)),
+            None => ("foreign", Tone::Quiet, format!("{} bytes of {}", foreign.bytes.len(), foreign.stream)),
+        },
         Record::BatchEnd(end) => {
             let text = format!(
                 "{} of {} records; before it {} facts, digest {:032x}, {} pods touched",
@@ -181,7 +190,10 @@ fn entry_json(entry: &Entry, facts: u64, names: &Names, beginning: Time) -> Valu
                 "request",
                 json!({"user": &*event.user, "what": requests::asked(&event).what, "request": requests::to_json(&event.request)}),
             ),
-            Ok(_) | Err(_) => ("foreign", json!({"stream": foreign.stream, "bytes": foreign.bytes.len()})),
+            Ok(_) | Err(_) => match requests::audited(&foreign.stream, &foreign.bytes) {
+                Some(record) => ("audit", json!({"audit": record})),
+                None => ("foreign", json!({"stream": foreign.stream, "bytes": foreign.bytes.len()})),
+            },
         },
         Record::BatchEnd(end) => {
             let touched: Vec<Value> = end

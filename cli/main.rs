@@ -37,6 +37,7 @@ mod replay;
 mod requests;
 mod run;
 mod sabotage;
+mod served;
 mod shrink;
 mod sim;
 mod snapshot;
@@ -68,6 +69,8 @@ fn main() -> ExitCode {
         args::Command::Run(args) => run::run(args, &mut out),
         args::Command::Check(args) => check::check(args, &mut out),
         args::Command::Agent(args) => linux::agent::agent(args, &mut out),
+        args::Command::Kubeconfig(args) => served::kubeconfig(args, &mut out),
+        args::Command::History(args) => served::history::history(args, &mut out),
         args::Command::Ps(args) => linux::look::ps(args, &mut out),
         args::Command::Logs(args) => linux::look::logs(args, &mut out),
         args::Command::Image(args) => linux::image::image(args, &mut out),

@@ -1,5 +1,6 @@
 //! Requests to the API in words.
 
+use nodefold_agent::server::AUDIT_STREAM;
 use nodefold_api::{ApiEvent, Body, Request};
 use serde_json::{Value, json};
 
@@ -44,6 +45,34 @@ pub fn asked(event: &ApiEvent) -> Asked {
             ),
         },
     }
+}
+
+/// The audit record of a served request, if these are its bytes.
+pub fn audited(stream: &str, bytes: &[u8]) -> Option<Value> {
+    if stream == AUDIT_STREAM { serde_json::from_slice(bytes).ok() } else { None }
+}
+
+/// An audit record in words: who, what, whether it was allowed and why, and the answer's code.
+pub fn audit_line(record: &Value) -> String {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let object = &record["object"];
+    let what = if object.is_object() {
+        let part = match text(&object["subresource"]).as_str() {
+            "" => String::new(),
+            part => format!("/{part}"),
+        };
+        let place = [text(&object["namespace"]), text(&object["name"])];
+        let place: Vec<&str> = place.iter().map(String::as_str).filter(|word| !word.is_empty()).collect();
+        format!("{}{part} {}", text(&object["resource"]), place.join("/"))
+    } else {
+        text(&record["path"])
+    };
+    let by = match text(&record["reason"]).as_str() {
+        "" => String::new(),
+        by => format!(" ({by})"),
+    };
+    let (user, verb, decision) = (text(&record["user"]), text(&record["verb"]), text(&record["decision"]));
+    format!("{user}: {verb} {}: {decision}{by}, {}", what.trim_end(), record["code"])
 }
 
 fn of_object(verb: &str, object: &Value) -> Asked {

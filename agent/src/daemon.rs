@@ -314,7 +314,7 @@ fn open_journal(
 }
 
 /// What this host has to give: its processors and memory.
-fn host_resources() -> Result<ResourceList, Fault> {
+pub(crate) fn host_resources() -> Result<ResourceList, Fault> {
     let cpus = std::thread::available_parallelism().attempt(|| "count the processors")?.get() as u64;
     let text = fs::read_to_string("/proc/meminfo").attempt(|| "read /proc/meminfo")?;
     let kib = text
@@ -327,7 +327,7 @@ fn host_resources() -> Result<ResourceList, Fault> {
 }
 
 /// The key of the digests that stand for secrets' bytes in the journal: made once for a node, and nobody else's.
-fn content_key(data: &Path) -> Result<[u8; 32], Fault> {
+pub(crate) fn content_key(data: &Path) -> Result<[u8; 32], Fault> {
     let dir = crate::beneath::open_root(data)?;
     let path = data.join("content.key");
     if let Ok(bytes) = fs::read(&path)

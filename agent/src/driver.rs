@@ -102,6 +102,16 @@ impl<L: Log> Driver<L> {
     }
 }
 
+impl Driver<Writer> {
+    /// Makes durable what was put beside the facts, where no fact does.
+    pub fn commit_beside(&mut self) -> Result<(), String> {
+        match self.log.pending() {
+            0 => Ok(()),
+            _ => self.log.commit(&mut self.node).map(drop).map_err(|error| error.to_string()),
+        }
+    }
+}
+
 /// The kernel's id of this boot: another one means that nothing runs any more.
 pub fn boot_id() -> std::io::Result<u128> {
     let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id")?;

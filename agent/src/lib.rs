@@ -1,4 +1,4 @@
-//! The real node: volumes, pods and containers on Linux.
+//! The real node: volumes, pods and containers on Linux, and a Kubernetes API for it.
 
 pub mod backend;
 pub mod beneath;
@@ -26,6 +26,7 @@ pub mod process;
 pub mod reading;
 pub mod runtime;
 pub mod seccomp;
+pub mod server;
 pub mod signals;
 pub mod sys;
 pub mod usage;

@@ -44,9 +44,14 @@ impl Listener for Teller<'_, '_> {
     }
 }
 
+/// How the node keeps house.
+pub fn habits(args: &args::Agent) -> Habits {
+    let logs = LogLimits { bytes: args.log_max_size, files: args.log_max_files };
+    Habits { interval: args.housekeeping, logs }
+}
+
 /// Runs until TERM or INT. What the node runs goes on; the next agent takes it over.
 pub fn agent(args: &args::Agent, out: &mut Out) -> Result<Ending> {
-    let args::AgentBackend::Linux = args.backend;
     if let Some(die_at) = &args.die_at {
         let (step, nth) = die_at.split_once(':').unwrap_or((die_at, "1"));
         let armed = nth.parse().is_ok_and(|nth| failpoint::arm(step, nth));
@@ -55,15 +60,17 @@ pub fn agent(args: &args::Agent, out: &mut Out) -> Result<Ending> {
             return Err(Unusable::new(format!("--die-at {die_at}: there is no such step"), remedy).into());
         }
     }
+    let Some(pods) = &args.pods else { return crate::served::agent(args, out) };
+    if args.backend == args::AgentBackend::Sim {
+        let what = "manifests of a directory run on this host only";
+        return Err(Unusable::new(what, "leave --pods out: the simulated node serves an API").into());
+    }
     let absolute = |path: &Path| std::path::absolute(path);
     let settings = Settings {
         layout: Layout::at(absolute(&args.data)?),
         node_name: args.node_name.clone(),
-        manifests: absolute(&args.pods)?,
-        habits: Habits {
-            interval: args.housekeeping,
-            logs: LogLimits { bytes: args.log_max_size, files: args.log_max_files },
-        },
+        manifests: absolute(pods)?,
+        habits: habits(args),
         images: args.images.iter().cloned().collect(),
         shim_program: std::env::current_exe()?,
     };

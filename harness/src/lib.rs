@@ -22,6 +22,7 @@ pub mod act;
 pub mod brain;
 pub mod check;
 pub mod history;
+pub mod host;
 pub mod log;
 pub mod record;
 pub mod run;

@@ -160,6 +160,26 @@ impl World {
         }
     }
 
+    /// The same world, beginning at another moment: for one that keeps a real clock's time.
+    pub fn beginning_at(mut self, moment: Time) -> World {
+        self.now = moment;
+        self.pending = Part::new(BTreeMap::from([(Choice::AgentStarts, moment)]));
+        self
+    }
+
+    /// Takes a command of an agent outside on, as if the one inside had given it.
+    pub fn take_on(&mut self, command: Command) {
+        self.accept(command);
+    }
+
+    /// A process ends so, if it runs.
+    pub fn end_instance(&mut self, pod: PodUid, container: &ContainerId, ending: Ending) {
+        if let Some(running) = self.runtime.containers.get_mut(&(pod, container.clone())) {
+            running.ending = Some(ending);
+            self.process_ends(pod, container);
+        }
+    }
+
     /// The same world once more, to go on apart from this one. Refused if its log can't be had twice.
     pub fn fork(&self) -> Result<World, WorldError> {
         Ok(World {

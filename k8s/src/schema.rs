@@ -56,6 +56,11 @@ impl Schema {
         if KINDS.contains(&kind) { self.types.get(&format!("{CORE}{kind}")) } else { None }
     }
 
+    /// All types, by name.
+    pub fn types(&self) -> impl Iterator<Item = (&str, &Type)> {
+        self.types.iter().map(|(name, of)| (name.as_str(), of))
+    }
+
     /// The type itself, if `of` only names one.
     pub fn resolve<'s>(&'s self, of: &'s Type) -> &'s Type {
         match of {

@@ -118,11 +118,7 @@ impl Rbac {
     pub fn decide(&self, user: &User, ask: &Ask<'_>) -> Ruling {
         let in_place = |binding: &&Binding| binding.namespace.as_deref().is_none_or(|ns| ns == ask.namespace);
         for binding in self.bindings.iter().filter(in_place) {
-            let is_subject = |subject: &Subject| match subject {
-                Subject::User(name) => *name == user.name,
-                Subject::Group(group) => user.groups.contains(group),
-            };
-            if binding.subjects.iter().any(is_subject)
+            if binding.subjects.iter().any(|subject| subject.is(user))
                 && self.rules(binding).iter().any(|rule| rule.allows(ask))
             {
                 return Ruling::Allowed { by: binding.to_string() };
@@ -134,6 +130,14 @@ impl Rbac {
             namespace => format!("in the namespace {namespace:?}"),
         };
         Ruling::Denied { why: format!("{whose} in API group {:?} {place}", ask.group) }
+    }
+
+    /// What the user may do in a namespace, as the rules that are bound to them: what `kubectl auth can-i --list` shows.
+    pub fn rules_of(&self, user: &User, namespace: &str) -> Vec<Value> {
+        let in_place = |binding: &&Binding| binding.namespace.as_deref().is_none_or(|ns| ns == namespace);
+        let is_theirs = |binding: &&Binding| binding.subjects.iter().any(|subject| subject.is(user));
+        let bound = self.bindings.iter().filter(in_place).filter(is_theirs);
+        bound.flat_map(|binding| self.rules(binding)).map(PolicyRule::to_json).collect()
     }
 
     /// Bindings that give `pods/dynamic` away without naming it, through `*`: worth a warning at start
@@ -166,7 +170,24 @@ impl fmt::Display for Binding {
     }
 }
 
+impl Subject {
+    fn is(&self, user: &User) -> bool {
+        match self {
+            Subject::User(name) => *name == user.name,
+            Subject::Group(group) => user.groups.contains(group),
+        }
+    }
+}
+
 impl PolicyRule {
+    fn to_json(&self) -> Value {
+        let mut rule = json!({"verbs": self.verbs, "apiGroups": self.groups, "resources": self.resources});
+        if !self.names.is_empty() {
+            rule["resourceNames"] = json!(self.names);
+        }
+        rule
+    }
+
     fn allows(&self, ask: &Ask<'_>) -> bool {
         let has = |texts: &[String], wanted: &str| texts.iter().any(|t| t == "*" || t == wanted);
         let path = ask.path();

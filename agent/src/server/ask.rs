@@ -1,0 +1,182 @@
+//! What the asynchronous side asks of the node's loop, and what it gets back. Values only: neither side sees the other's state.
+
+use super::failure::Failure;
+use super::resource::{Resource, Subresource};
+use super::watch::Subscription;
+use nodefold_api::admission::attributes::User;
+use nodefold_core::ids::Name;
+use serde_json::Value;
+use std::path::PathBuf;
+use std::sync::Arc;
+use tokio::sync::oneshot;
+
+/// A request that was understood, and who sent it.
+#[derive(Debug)]
+pub struct Ask {
+    /// Who.
+    pub user: User,
+    /// Who really, if that one speaks for `user`.
+    pub impersonator: Option<User>,
+    /// What it is about.
+    pub target: Target,
+    /// What is asked.
+    pub what: What,
+    /// Where the answer goes.
+    pub reply: oneshot::Sender<Reply>,
+}
+
+/// What a request is about, as roles and records name it.
+#[derive(Clone, Debug)]
+pub enum Target {
+    /// Objects.
+    Objects {
+        /// Of which kind.
+        resource: &'static Resource,
+        /// Which part.
+        part: Option<&'static Subresource>,
+        /// Where; empty for what is in no namespace and for all namespaces.
+        namespace: String,
+        /// Which; empty for lists and creations.
+        name: String,
+    },
+    /// A path that is no object's.
+    Path(String),
+}
+
+/// What is asked.
+#[derive(Debug)]
+pub enum What {
+    /// The object, or the part.
+    Get,
+    /// All of them.
+    List,
+    /// What changes.
+    Watch(WatchFrom),
+    /// A new object.
+    Create {
+        /// The manifest.
+        object: Value,
+        /// Who owns its fields.
+        manager: Manager,
+        /// Nothing is kept.
+        dry_run: bool,
+    },
+    /// PUT or PATCH.
+    Change {
+        /// How.
+        body: Change,
+        /// Who owns the changed fields.
+        manager: Manager,
+        /// Nothing is kept.
+        dry_run: bool,
+    },
+    /// DELETE.
+    Delete(Deletion),
+    /// DELETE of those that the selection takes.
+    DeleteAll(Deletion, super::selection::Selection),
+    /// Where a container's log is.
+    Log {
+        /// Which container; empty: the only one.
+        container: String,
+    },
+    /// What the asker may do.
+    Review(Value),
+    /// What the node allocated: of all pods, or of those that these words name.
+    Allocated(Vec<String>),
+    /// Something that the asynchronous side answers by itself, if it is allowed.
+    Permission,
+}
+
+/// Who owns fields (`fieldManager`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Manager(pub String);
+
+/// How an object is changed.
+#[derive(Clone, Debug)]
+pub enum Change {
+    /// The whole object.
+    Put(Value),
+    /// A strategic-merge patch.
+    Strategic(Value),
+    /// A merge patch (RFC 7396).
+    Merge(Value),
+    /// A JSON patch (RFC 6902).
+    Json(Value),
+    /// Server-side apply.
+    Apply {
+        /// What the manager wants.
+        config: Value,
+        /// Fields of others are taken over.
+        force: bool,
+    },
+}
+
+/// How something is deleted.
+#[derive(Clone, Debug, Default)]
+pub struct Deletion {
+    /// `gracePeriodSeconds`.
+    pub grace_seconds: Option<u64>,
+    /// `preconditions.uid`.
+    pub uid: Option<String>,
+    /// `preconditions.resourceVersion`.
+    pub resource_version: Option<String>,
+    /// Nothing is done.
+    pub dry_run: bool,
+}
+
+/// From where a watch goes on.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum WatchFrom {
+    /// What there is first, as additions.
+    Beginning,
+    /// What there is first, then a bookmark that says so (`sendInitialEvents`).
+    BeginningMarked,
+    /// After this version.
+    Version(u64),
+}
+
+/// The answer.
+#[derive(Debug)]
+pub enum Reply {
+    /// An object.
+    Object {
+        /// It.
+        object: Arc<Value>,
+        /// It is new (201).
+        created: bool,
+        /// `Warning` headers.
+        warnings: Vec<String>,
+    },
+    /// Objects, and the version at which that was so.
+    List {
+        /// Them.
+        items: Vec<Arc<Value>>,
+        /// The store's version.
+        version: u64,
+    },
+    /// Changes to come.
+    Watch(Subscription),
+    /// A container's log.
+    Log(LogPlace),
+    /// It may be done.
+    Permitted,
+    /// It is refused.
+    Refused(Failure),
+}
+
+/// Where a container's log is.
+#[derive(Clone, Debug)]
+pub struct LogPlace {
+    /// The directory with a file for each life of it.
+    pub dir: PathBuf,
+    /// The pod.
+    pub pod: Name,
+    /// The pod's UID.
+    pub uid: Name,
+    /// The container.
+    pub container: Name,
+    /// It will write no more.
+    pub ended: bool,
+    /// It waits to start, for this reason.
+    pub waiting: Option<String>,
+}

@@ -1,0 +1,122 @@
+//! The audit record: who asked for what, whether it was allowed and by which binding, and the answer's code. One for each
+//! request, in the journal.
+
+use super::super::ask::{Change, Reply, Target, What};
+use nodefold_api::admission::attributes::User;
+use nodefold_core::time::Time;
+use nodefold_k8s::time;
+use serde_json::{Value, json};
+
+/// One request.
+pub struct Entry {
+    at: Time,
+    user: String,
+    groups: Vec<String>,
+    impersonator: Option<String>,
+    verb: &'static str,
+    target: Target,
+    /// It may be asked.
+    pub allowed: bool,
+    /// Who says that it may.
+    pub by: String,
+    /// The answer's HTTP status.
+    pub code: u16,
+}
+
+impl Entry {
+    /// Of a request that is not decided yet.
+    pub fn of(at: Time, user: &User, impersonator: Option<&User>, target: &Target, what: &What) -> Entry {
+        Entry {
+            at,
+            user: user.name.to_string(),
+            groups: user.groups.iter().map(ToString::to_string).collect(),
+            impersonator: impersonator.map(|user| user.name.to_string()),
+            verb: verb(what),
+            target: named(target, what),
+            allowed: false,
+            by: String::new(),
+            code: 0,
+        }
+    }
+
+    /// For people: the verb and what it is about.
+    pub fn line(&self) -> String {
+        match &self.target {
+            Target::Path(path) => format!("{} {path}", self.verb),
+            Target::Objects { resource, part, namespace, name } => {
+                let part = part.map(|part| format!("/{}", part.name)).unwrap_or_default();
+                let place = [namespace.as_str(), name.as_str()];
+                let place: Vec<&str> = place.into_iter().filter(|word| !word.is_empty()).collect();
+                format!("{} {}{part} {}", self.verb, resource.plural, place.join("/")).trim_end().to_owned()
+            }
+        }
+    }
+
+    /// For the journal.
+    pub fn to_json(&self) -> String {
+        let mut record = json!({
+            "at": time::format_micro(self.at),
+            "user": self.user,
+            "groups": self.groups,
+            "verb": self.verb,
+        });
+        if let Some(impersonator) = &self.impersonator {
+            record["impersonator"] = json!(impersonator);
+        }
+        match &self.target {
+            Target::Path(path) => record["path"] = json!(path),
+            Target::Objects { resource, part, namespace, name } => {
+                record["object"] = json!({
+                    "apiGroup": resource.group,
+                    "resource": resource.plural,
+                    "subresource": part.map_or("", |part| part.name),
+                    "namespace": namespace,
+                    "name": name,
+                });
+            }
+        }
+        record["decision"] = json!(if self.allowed { "allow" } else { "forbid" });
+        record["reason"] = Value::from(self.by.as_str());
+        record["code"] = json!(self.code);
+        record.to_string()
+    }
+}
+
+/// A new object's name is in its manifest.
+fn named(target: &Target, what: &What) -> Target {
+    let mut named = target.clone();
+    if let (Target::Objects { name, .. }, What::Create { object, .. }) = (&mut named, what) {
+        object["metadata"]["name"].as_str().unwrap_or_default().clone_into(name);
+    }
+    named
+}
+
+/// As roles call it.
+pub fn verb(what: &What) -> &'static str {
+    match what {
+        What::Get | What::Log { .. } | What::Allocated(_) | What::Permission => "get",
+        What::List => "list",
+        What::Watch(_) => "watch",
+        What::Create { .. } | What::Review(_) => "create",
+        What::Change { body: Change::Put(_), .. } => "update",
+        What::Change {
+            body: Change::Strategic(_) | Change::Merge(_) | Change::Json(_) | Change::Apply { .. },
+            ..
+        } => "patch",
+        What::Delete(_) => "delete",
+        What::DeleteAll(..) => "deletecollection",
+    }
+}
+
+/// The answer's HTTP status.
+pub fn code_of(answer: &Reply) -> u16 {
+    match answer {
+        Reply::Object { created: true, .. } => 201,
+        Reply::Object { created: false, .. }
+        | Reply::List { .. }
+        | Reply::Watch(_)
+        | Reply::Log(_)
+        | Reply::Permitted => 200,
+        Reply::Refused(failure) => failure.code,
+    }
+}

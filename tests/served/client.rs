@@ -1,0 +1,192 @@
+//! Raw requests: on the socket, where the owner asks, and over TLS, where a stranger does.
+
+use super::node::{LONG, Node};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::Arc;
+
+/// An answer.
+#[derive(Debug)]
+pub struct Answer {
+    pub code: u16,
+    pub body: String,
+}
+
+impl Answer {
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or(Value::Null)
+    }
+
+    /// Every refusal is a v1.Status that says the same code.
+    pub fn is_refusal(&self, code: u16) {
+        let status = self.json();
+        assert_eq!((self.code, &status["kind"]), (code, &"Status".into()), "{self:?}");
+        assert_eq!(status["code"], code, "{self:?}");
+    }
+}
+
+pub fn request(method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Vec<u8> {
+    let mut text = format!("{method} {path} HTTP/1.1\r\nHost: node\r\nConnection: close\r\n");
+    for (name, value) in headers {
+        text += &format!("{name}: {value}\r\n");
+    }
+    if !body.is_empty() {
+        text += &format!("Content-Length: {}\r\n", body.len());
+    }
+    let mut bytes = (text + "\r\n").into_bytes();
+    bytes.extend_from_slice(body);
+    bytes
+}
+
+pub fn socket(node: &Node) -> UnixStream {
+    let stream = UnixStream::connect(node.data().join("api.sock")).expect("connect to the socket");
+    stream.set_read_timeout(Some(LONG)).unwrap();
+    stream
+}
+
+/// As the owner.
+pub fn ask(node: &Node, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Answer {
+    let mut stream = socket(node);
+    // A server that refuses a body may answer and hang up before it has all come.
+    stream.write_all(&request(method, path, headers, body)).ok();
+    read_answer(stream)
+}
+
+pub fn create(node: &Node, path: &str, object: &Value) -> Answer {
+    ask(node, "POST", path, &[("Content-Type", "application/json")], object.to_string().as_bytes())
+}
+
+/// Over TLS, with nothing to show, or with somebody's certificate.
+pub fn tls(node: &Node, kubeconfig: Option<&Path>) -> StreamOwned<ClientConnection, TcpStream> {
+    let mut roots = RootCertStore::empty();
+    let ca = CertificateDer::from_pem_file(node.data().join("pki/ca.crt")).expect("the authority");
+    roots.add(ca).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots);
+    let config = match kubeconfig {
+        None => builder.with_no_client_auth(),
+        Some(path) => {
+            let config: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+            let user = &config["users"][0]["user"];
+            let pem = |field: &str| base64_decoded(user[field].as_str().unwrap());
+            let certificate = CertificateDer::from_pem_slice(&pem("client-certificate-data")).unwrap();
+            let key = PrivateKeyDer::from_pem_slice(&pem("client-key-data")).unwrap();
+            builder.with_client_auth_cert(vec![certificate], key).unwrap()
+        }
+    };
+    let name = ServerName::try_from("127.0.0.1").unwrap();
+    let stream = TcpStream::connect(node.address()).unwrap();
+    stream.set_read_timeout(Some(LONG)).unwrap();
+    StreamOwned::new(ClientConnection::new(Arc::new(config), name).unwrap(), stream)
+}
+
+pub fn ask_tls(node: &Node, kubeconfig: Option<&Path>, bytes: &[u8]) -> Answer {
+    let mut stream = tls(node, kubeconfig);
+    stream.write_all(bytes).unwrap();
+    read_answer(stream)
+}
+
+/// Reads a whole answer: up to its stated length, chunk by chunk, or up to the end.
+pub fn read_answer(stream: impl Read) -> Answer {
+    let mut reader = BufReader::new(stream);
+    let head = read_head(&mut reader);
+    let code = head.split(' ').nth(1).and_then(|code| code.parse().ok()).unwrap_or(0);
+    let mut body = Vec::new();
+    match header(&head, "content-length").and_then(|length| length.parse().ok()) {
+        Some(length) => {
+            body.resize(length, 0);
+            reader.read_exact(&mut body).expect("the whole body");
+        }
+        None => {
+            while let Some(chunk) = read_chunk(&mut reader) {
+                body.extend(chunk);
+            }
+        }
+    }
+    Answer { code, body: String::from_utf8_lossy(&body).into_owned() }
+}
+
+pub fn read_head(reader: &mut impl BufRead) -> String {
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        if reader.read_line(&mut head).unwrap_or(0) == 0 {
+            break;
+        }
+    }
+    head
+}
+
+pub fn read_chunk(reader: &mut impl BufRead) -> Option<Vec<u8>> {
+    let mut length = String::new();
+    reader.read_line(&mut length).ok()?;
+    let length = usize::from_str_radix(length.trim(), 16).ok().filter(|length| *length > 0)?;
+    let mut chunk = vec![0; length + 2];
+    reader.read_exact(&mut chunk).ok()?;
+    chunk.truncate(length);
+    Some(chunk)
+}
+
+fn header<'h>(head: &'h str, name: &str) -> Option<&'h str> {
+    let mut lines = head.lines().filter_map(|line| line.split_once(':'));
+    lines.find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
+}
+
+fn base64_decoded(text: &str) -> Vec<u8> {
+    let digit = |byte: u8| match byte {
+        b'A'..=b'Z' => byte - b'A',
+        b'a'..=b'z' => byte - b'a' + 26,
+        b'0'..=b'9' => byte - b'0' + 52,
+        b'+' => 62,
+        _ => 63,
+    };
+    let (mut bits, mut count, mut out) = (0u32, 0, Vec::new());
+    for byte in text.bytes().filter(|byte| *byte != b'=') {
+        bits = bits << 6 | u32::from(digit(byte));
+        count += 6;
+        if count >= 8 {
+            count -= 8;
+            out.push((bits >> count & 0xff) as u8);
+        }
+    }
+    out
+}
+
+/// A watch on the socket: its events as they come.
+pub struct Watch {
+    reader: BufReader<UnixStream>,
+    rest: Vec<u8>,
+}
+
+impl Watch {
+    pub fn open(node: &Node, path: &str) -> Watch {
+        let mut stream = socket(node);
+        stream.write_all(&request("GET", path, &[], b"")).unwrap();
+        let mut reader = BufReader::new(stream);
+        let head = read_head(&mut reader);
+        assert!(head.starts_with("HTTP/1.1 200"), "{head}");
+        Watch { reader, rest: Vec::new() }
+    }
+}
+
+impl Iterator for Watch {
+    type Item = Value;
+
+    fn next(&mut self) -> Option<Value> {
+        loop {
+            if let Some(end) = self.rest.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = self.rest.drain(..=end).collect();
+                return serde_json::from_slice(&line).ok();
+            }
+            self.rest.extend(read_chunk(&mut self.reader)?);
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! kill -9 and what survives it: objects, secrets' bytes, names in flight, and watches, which go on from their version.
+
+use super::client::{Watch, ask, create};
+use super::node::Node;
+use serde_json::{Value, json};
+use std::process::Command;
+
+fn map(name: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"a": name}})
+}
+
+const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+
+#[test]
+fn objects_survive_a_kill_and_a_watch_goes_on_from_its_version() {
+    let mut node = Node::start(&[]);
+    let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"},
+        "spec": {"containers": [{"name": "app", "image": "busybox:1"}]}});
+    assert_eq!(create(&node, "/api/v1/namespaces/default/pods", &pod).code, 201);
+    node.until(&["get", "pod", "web"], |told| told.out.contains("Running"));
+    let secret =
+        json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "stringData": {"k": "v"}});
+    assert_eq!(create(&node, "/api/v1/namespaces/default/secrets", &secret).code, 201);
+    assert_eq!(create(&node, MAPS, &map("before")).code, 201);
+    let seen = ask(&node, "GET", MAPS, &[], b"").json()["metadata"]["resourceVersion"].clone();
+    let seen = seen.as_str().unwrap().to_owned();
+    assert_eq!(create(&node, MAPS, &map("missed")).code, 201);
+    node.kill();
+    node.begin();
+    assert_eq!(create(&node, MAPS, &map("after")).code, 201);
+    let path = format!("{MAPS}?watch=true&resourceVersion={seen}");
+    let told: Vec<(Value, Value)> = Watch::open(&node, &path)
+        .take(2)
+        .map(|event| (event["type"].clone(), event["object"]["metadata"]["name"].clone()))
+        .collect();
+    assert_eq!(told, [("ADDED".into(), "missed".into()), ("ADDED".into(), "after".into())]);
+    let secret = ask(&node, "GET", "/api/v1/namespaces/default/secrets/s", &[], b"").json();
+    assert_eq!(secret["data"]["k"], "dg==");
+    // The host has booted anew: the pod is the same, its containers are others.
+    node.until(&["get", "pod", "web"], |told| told.out.contains("1/1"));
+    assert!(node.stop());
+    let verify = Command::new(env!("CARGO_BIN_EXE_nodefold"))
+        .arg("verify")
+        .arg(node.data().join("journal"))
+        .output()
+        .unwrap();
+    assert!(verify.status.success(), "{}", String::from_utf8_lossy(&verify.stdout));
+}
+
+#[test]
+fn a_version_of_another_time_is_no_place_to_go_on_from() {
+    let node = Node::start(&[]);
+    let ahead = ask(&node, "GET", &format!("{MAPS}?watch=true&resourceVersion=999999"), &[], b"");
+    ahead.is_refusal(504);
+}
