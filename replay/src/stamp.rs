@@ -151,10 +151,16 @@ impl Stamp {
             v if v < 1e17 => v * 1e3,
             v => v,
         };
+        if nanos >= LATEST_NANOS {
+            return None;
+        }
         // Microseconds are all that a float of this size holds.
         Some(Stamp::at(Moment((nanos / 1e3).round() as i64 * 1000), 0))
     }
 }
+
+/// The year 2255: later moments don't fit into nanoseconds, and no log is of then.
+const LATEST_NANOS: f64 = 9e18;
 
 /// `hh:mm:ss` with a fraction or without, in nanoseconds, and its length.
 pub fn time_of_day(text: &[u8]) -> Option<(i64, usize)> {
@@ -353,6 +359,7 @@ mod tests {
         let s = Stamp::epoch(1_655_581_336.25).expect("a stamp").moment(0, 0);
         assert_eq!(s.0, 1_655_581_336_250_000_000);
         assert!(Stamp::epoch(f64::NAN).is_none());
+        assert!(Stamp::epoch(5e10).is_none(), "a second of the year 3554 has no nanoseconds");
     }
 
     #[test]

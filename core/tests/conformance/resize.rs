@@ -181,9 +181,10 @@ fn a_pods_resources_are_what_is_in_force_and_not_what_is_allocated() {
     assert_eq!(bench.status(UID).resources.requests, large.requests);
 }
 
-/// A start waits for the room of what was removed (DESIGN §4 rule 6), not for that of a container that is yet to shrink.
+/// A start waits for the room of what was removed (DESIGN §4 rule 6), and for that of a container that is yet to shrink: what
+/// its pod is charged may have gone to another meanwhile (S5).
 #[test]
-fn a_restart_does_not_wait_for_a_resize_of_its_neighbour() {
+fn a_restart_waits_until_its_neighbour_has_shrunk() {
     let (small, large) = (resources((100, GI), (100, GI)), resources((200, 2 * GI), (200, 2 * GI)));
     let c0 = Container { resources: large, ..container("c0") };
     let c1 = Container { resources: small.clone(), ..container("c1") };
@@ -193,6 +194,9 @@ fn a_restart_does_not_wait_for_a_resize_of_its_neighbour() {
     resized(&mut bench, &before, small);
     let mark = bench.mark();
     bench.exits(UID, "c1", 1);
+    bench.run();
+    assert_eq!(bench.count(mark, "start"), 0);
+    bench.let_go();
     bench.run();
     assert_eq!(bench.count(mark, "start"), 1);
 }
