@@ -6,7 +6,7 @@ use crate::command::{MountedVolume, Rule};
 use crate::ids::{ContainerId, VolumeId};
 use crate::spec::RestartPolicy;
 use crate::spec::VolumeMount;
-use crate::state::{ContainerKind, ContainerState, InstancePhase, PodState, SandboxPhase};
+use crate::state::{ContainerKind, ContainerState, Ended, InstancePhase, PodState, SandboxPhase};
 use alloc::vec::Vec;
 
 /// The answer. Containers are named by their index in `PodState::containers`, valid for this very moment only.
@@ -67,8 +67,12 @@ pub fn seen(pod: &PodState, container: &ContainerState) -> Seen {
     if scoped && container.completed_in.is_some() && container.completed_in == current {
         return Seen::Exited(0);
     }
+    // Of initialization a restart of all leaves nothing (KEP-5532): it begins anew in the same sandbox.
+    let begins_anew = |ended: &Ended| scoped && ended.why == Some(Rule::RestartAll);
     match &container.last {
-        Some(ended) if !scoped || Some(ended.sandbox) == current => Seen::Exited(ended.exit.code),
+        Some(ended) if !scoped || (Some(ended.sandbox) == current && !begins_anew(ended)) => {
+            Seen::Exited(ended.exit.code)
+        }
         Some(_) | None => Seen::Nothing,
     }
 }
