@@ -121,13 +121,10 @@ fn wants_resize(container: &ContainerState) -> bool {
 /// shrink before its start has ended (S5).
 fn has_room(pod: &PodState, i: usize) -> bool {
     let container = &pod.containers[i];
-    let (Some(allocated), Some(instance)) = (&pod.allocated, &container.instance) else { return true };
+    let Some(instance) = &container.instance else { return true };
     let (want, have) = (&container.spec.resources.requests, &instance.resources.requests);
-    let held = charge::actuated(pod);
-    want.iter().all(|(name, amount)| {
-        let more = amount.saturating_sub(have.get(name));
-        more == 0 || held.get(name).saturating_add(more) <= allocated.requests.get(name)
-    })
+    let more = want.iter().map(|(name, amount)| (name, amount.saturating_sub(have.get(name))));
+    charge::has_room(pod, more.filter(|(_, more)| *more > 0))
 }
 
 fn shrinks(container: &ContainerState) -> bool {

@@ -93,12 +93,8 @@ fn backoff_over(pod: &mut PodState, i: usize, ctx: &mut Context<'_>) -> bool {
 /// shrink (DESIGN §4 rule 6, S5).
 fn has_room(pod: &PodState, i: usize) -> bool {
     let holds_more = has_leftovers(pod) || pod.containers.iter().any(is_to_shrink);
-    let Some(allocated) = pod.allocated.as_ref().filter(|_| holds_more) else { return true };
-    let limit = &allocated.requests;
-    let mut held = charge::actuated(pod);
-    held.add(&pod.containers[i].spec.resources.requests);
-    let fits = |(name, _): &(crate::resources::ResourceName, u64)| held.get(name) <= limit.get(name);
-    pod.containers[i].spec.resources.requests.iter().all(fits)
+    let requests = &pod.containers[i].spec.resources.requests;
+    !holds_more || charge::has_room(pod, requests.iter().map(|(name, amount)| (name, *amount)))
 }
 
 /// It holds more than is allocated to it.

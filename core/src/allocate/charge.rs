@@ -49,6 +49,13 @@ pub fn actuated(pod: &PodState) -> ResourceList {
     sum
 }
 
+/// What the pod's containers hold now and this much more fit into what is allocated to it, for each resource that is named.
+pub(crate) fn has_room<'a>(pod: &PodState, more: impl IntoIterator<Item = (&'a ResourceName, u64)>) -> bool {
+    let Some(allocated) = &pod.allocated else { return true };
+    let held = actuated(pod);
+    more.into_iter().all(|(name, more)| held.get(name).saturating_add(more) <= allocated.requests.get(name))
+}
+
 /// Brings the node's sum up to date with the pod. Room that was freed is used in the next event, which is due now.
 pub(crate) fn refresh(state: &mut State, uid: PodUid) {
     let Some(pod) = state.pods.get_mut(&uid) else { return };

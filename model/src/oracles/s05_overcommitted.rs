@@ -131,7 +131,7 @@ fn charge(pod: &PodView) -> Option<Charge> {
     let admitted = pod.allocation.shown.is_some() || !pod.containers.is_empty();
     // Whether it has run out of its time is told of a static pod by nothing but that it lies still.
     let timed = pod.applied.as_ref().is_some_and(|p| p.spec.active_deadline.is_some());
-    let lies_still = pod.running().is_none() && !pod.sandboxes.iter().any(|s| s.live);
+    let lies_still = pod.running().is_none() && !pod.has_a_sandbox();
     let over = pod.terminal.is_some()
         || (timed && lies_still)
         || (pod.termination.is_some() && pod.running().is_none())
