@@ -8,7 +8,9 @@ use crate::out::Out;
 use crate::paint::{Tone, paint};
 use crate::story::{Line, Teller};
 use crate::timeline::Timeline;
+use nodefold_agent::driver::Folded;
 use nodefold_core::command::Transition;
+use nodefold_core::event::Fact;
 use nodefold_core::time::Time;
 use nodefold_harness::Record;
 
@@ -53,6 +55,22 @@ impl<'o> View<'o> {
             timeline: Timeline::from(beginning, width),
             moves: Vec::new(),
             kept: Vec::new(),
+        }
+    }
+
+    /// Tells what an agent folded in, and what it made due.
+    pub fn folded(&mut self, folded: &Folded) {
+        let at = folded.event.at;
+        if let Fact::PodApplied(pod) = &folded.event.fact {
+            let (namespace, name) = (pod.namespace.to_string(), pod.name.to_string());
+            self.record(&Record::PodNamed { pod: pod.uid, namespace, name });
+        }
+        self.record(&Record::Fact { seq: folded.seq, event: folded.event.clone() });
+        for transition in &folded.transitions {
+            self.record(&Record::Transition { at, transition: transition.clone() });
+        }
+        for command in &folded.commands {
+            self.record(&Record::Command { at, command: command.clone() });
         }
     }
 

@@ -12,8 +12,6 @@ use nodefold_agent::housekeeping::Habits;
 use nodefold_agent::layout::Layout;
 use nodefold_agent::runtime::LogLimits;
 use nodefold_agent::{clock, failpoint};
-use nodefold_core::event::Fact;
-use nodefold_harness::Record;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::path::Path;
@@ -25,18 +23,7 @@ struct Teller<'v, 'o> {
 
 impl Listener for Teller<'_, '_> {
     fn folded(&mut self, folded: &Folded) {
-        let at = folded.event.at;
-        if let Fact::PodApplied(pod) = &folded.event.fact {
-            let (namespace, name) = (pod.namespace.to_string(), pod.name.to_string());
-            self.view.record(&Record::PodNamed { pod: pod.uid, namespace, name });
-        }
-        self.view.record(&Record::Fact { seq: folded.seq, event: folded.event.clone() });
-        for transition in &folded.transitions {
-            self.view.record(&Record::Transition { at, transition: transition.clone() });
-        }
-        for command in &folded.commands {
-            self.view.record(&Record::Command { at, command: command.clone() });
-        }
+        self.view.folded(folded);
     }
 
     fn told(&mut self, text: &str) {

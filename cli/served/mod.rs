@@ -13,8 +13,6 @@ use nodefold_agent::clock;
 use nodefold_agent::driver::Folded;
 use nodefold_agent::layout::Layout;
 use nodefold_agent::server::{self, Host, Limits, LinuxHost, Listener, ServedSettings};
-use nodefold_core::event::Fact;
-use nodefold_harness::Record;
 use serde_json::Value;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -28,18 +26,7 @@ struct Teller<'v, 'o> {
 
 impl Listener for Teller<'_, '_> {
     fn folded(&mut self, folded: &Folded) {
-        let at = folded.event.at;
-        if let Fact::PodApplied(pod) = &folded.event.fact {
-            let (namespace, name) = (pod.namespace.to_string(), pod.name.to_string());
-            self.view.record(&Record::PodNamed { pod: pod.uid, namespace, name });
-        }
-        self.view.record(&Record::Fact { seq: folded.seq, event: folded.event.clone() });
-        for transition in &folded.transitions {
-            self.view.record(&Record::Transition { at, transition: transition.clone() });
-        }
-        for command in &folded.commands {
-            self.view.record(&Record::Command { at, command: command.clone() });
-        }
+        self.view.folded(folded);
     }
 
     fn asked(&mut self, user: &str, what: &str, code: u16) {
