@@ -1,19 +1,18 @@
 //! Commands in words: about which thing, and with what.
 
 use crate::facts::{probe, sandbox};
+use nodefold_core::about::About;
 use nodefold_core::command::Action;
 use nodefold_core::event::Hook;
 use nodefold_core::spec::PullPolicy;
 
 /// What a command is about: a container, a volume, a sandbox; empty for the pod or the node.
 pub fn subject(action: &Action) -> String {
-    match (action.container(), action.volume(), action) {
-        (Some(container), _, _) => container.to_string(),
-        (None, Some(volume), _) => volume.to_string(),
-        (None, None, Action::CreateSandbox { attempt, .. })
-        | (None, None, Action::StopSandbox { attempt })
-        | (None, None, Action::RemoveSandbox { attempt }) => sandbox(*attempt),
-        (None, None, _) => String::new(),
+    match action.about() {
+        About::Container(container) => container.to_string(),
+        About::Volume(volume) => volume.to_string(),
+        About::Sandbox(attempt) => sandbox(attempt),
+        About::Pod | About::Node => String::new(),
     }
 }
 

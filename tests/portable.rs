@@ -141,11 +141,7 @@ fn a_new_version_leaves_a_quiet_node_alone() {
                     let harmless =
                         ["observe-mounts", "observe-runtime", "start-probe", "refresh", "status", "event"];
                     if !harmless.contains(&verb) {
-                        deeds.push(format!(
-                            "{verb} {:?} {:?}",
-                            command.action.container(),
-                            command.action.volume()
-                        ));
+                        deeds.push(format!("{verb} {:?}", command.action.about()));
                     }
                 }
                 (_, _) => {}

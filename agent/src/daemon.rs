@@ -13,7 +13,8 @@ use crate::manifests::Manifests;
 use crate::objects::Objects;
 use crate::runtime::Parts;
 use crossbeam_channel::Sender;
-use nodefold_core::command::{Action, Command};
+use nodefold_core::api_write::ApiWrite;
+use nodefold_core::command::Command;
 use nodefold_core::config::NodeFacts;
 use nodefold_core::event::{Fact, Mirror};
 use nodefold_core::ids::{PodUid, Source};
@@ -207,44 +208,25 @@ impl Daemon {
 
     fn execute(&mut self, command: &Command) -> Result<(), Fault> {
         let (op, pod) = (command.op, command.pod);
-        match &command.action {
+        match command.action.api_write() {
             // There is no API server: what people see is kept in files, below.
-            Action::PublishStatus { .. } => {
+            Some(ApiWrite::Status { .. }) => {
                 self.backend.sender().send(Fact::StatusWritten { op, pod }).ok();
             }
             // A static pod has no object that could be deleted: its file is gone already.
-            Action::ReleasePod => {}
+            Some(ApiWrite::Release) => {}
             // Where there is no API server, the status file is the mirror.
-            Action::CreateMirror { pod: shown } => {
+            Some(ApiWrite::CreateMirror { pod: shown }) => {
                 let (namespace, name) = (shown.namespace.clone(), shown.name.clone());
                 let uid = PodUid(nodefold_core::codec::hash(&(shown.uid, "mirror")).0);
                 let mirror = Mirror { uid, of: shown.uid, deleting: false };
                 self.backend.sender().send(Fact::MirrorCreated { op, namespace, name, mirror }).ok();
             }
-            Action::DeleteMirror { namespace, name } => {
+            Some(ApiWrite::DeleteMirror { namespace, name }) => {
                 let (namespace, name) = (namespace.clone(), name.clone());
                 self.backend.sender().send(Fact::MirrorDeleted { op, namespace, name, mirror: pod }).ok();
             }
-            Action::MountVolume { .. }
-            | Action::UnmountVolume { .. }
-            | Action::RefreshVolume { .. }
-            | Action::PullImage { .. }
-            | Action::CreateSandbox { .. }
-            | Action::StopSandbox { .. }
-            | Action::RemoveSandbox { .. }
-            | Action::CreateContainer { .. }
-            | Action::StartContainer { .. }
-            | Action::StopContainer { .. }
-            | Action::KillContainer { .. }
-            | Action::RemoveContainer { .. }
-            | Action::ResizeContainer { .. }
-            | Action::ResizePod { .. }
-            | Action::RunHook { .. }
-            | Action::StartProbe { .. }
-            | Action::StopProbe { .. }
-            | Action::ObserveMounts
-            | Action::ObserveRuntime
-            | Action::RecordEvent(_) => self.backend.submit(command),
+            Some(ApiWrite::Event(_)) | None => self.backend.submit(command),
         }
         Ok(())
     }

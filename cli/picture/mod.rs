@@ -3,7 +3,6 @@
 //! `of_trace` and `of_journal` fill a [`Picture`], `page` and `perfetto` write it. A picture knows nothing of where it came
 //! from, and its writers nothing of traces and journals.
 
-mod about;
 mod command;
 mod of_journal;
 mod of_trace;

@@ -1,6 +1,5 @@
 //! A picture of a nodefold journal: it is folded again, and each stage is read off the fold itself.
 
-use super::about::{About, about};
 use super::{Entry, Finding, Lane, LaneKind, Picture, Source, Stage};
 use crate::journal::API_STREAM;
 use crate::names::Names;
@@ -9,6 +8,7 @@ use crate::{commands, facts, json, requests};
 use anyhow::Result;
 use nodefold_api::ApiEvent;
 use nodefold_core::Node;
+use nodefold_core::about::About;
 use nodefold_core::command::{Action, Command, Subject, Transition};
 use nodefold_core::event::{Event, Fact};
 use nodefold_core::ids::{Name, OpId, PodUid, VolumeId};
@@ -111,7 +111,7 @@ impl Drawing {
         let seq = step.fold.event_count().0;
         let at = self.at(step.at);
         let told = facts::told(&event.fact);
-        let lane = self.lane_of_fact(&event.fact);
+        let lane = self.lane_of(event.fact.pod(), event.fact.about());
         let subject = if told.subject.is_empty() { String::new() } else { format!("{} ", told.subject) };
         let text = if told.text.is_empty() { String::new() } else { format!(": {}", told.text) };
         let mut entry =
@@ -235,13 +235,7 @@ impl Drawing {
     fn command(&mut self, record: u64, time: Time, command: &Command, fact: u32) {
         let at = self.at(time);
         let action = &command.action;
-        let lane = match (action.container(), action.volume()) {
-            (Some(id), _) => self.lane(Key::Container(command.pod, id.name.clone(), id.incarnation)),
-            (None, Some(id)) => self.lane(Key::Volume(command.pod, id.clone())),
-            (None, None) if command.pod == PodUid(0) => self.lane(Key::Node),
-            (None, None) if is_of_sandbox(action) => self.lane(Key::Sandbox(command.pod)),
-            (None, None) => self.lane(Key::Pod(command.pod)),
-        };
+        let lane = self.lane_of(Some(command.pod).filter(|pod| *pod != PodUid(0)), action.about());
         let (subject, detail) = (commands::subject(action), commands::detail(action));
         let subject = if subject.is_empty() { subject } else { format!("{subject} ") };
         let detail = if detail.is_empty() { detail } else { format!(", {detail}") };
@@ -329,13 +323,13 @@ impl Drawing {
         u32::try_from(self.entries.len() - 1).unwrap_or(u32::MAX)
     }
 
-    fn lane_of_fact(&mut self, fact: &Fact) -> u32 {
-        let key = match (fact.pod(), about(fact)) {
+    fn lane_of(&mut self, pod: Option<PodUid>, about: About<'_>) -> u32 {
+        let key = match (pod, about) {
             (None, _) => Key::Node,
             (Some(pod), About::Container(id)) => Key::Container(pod, id.name.clone(), id.incarnation),
             (Some(pod), About::Volume(id)) => Key::Volume(pod, id.clone()),
-            (Some(pod), About::Sandbox) => Key::Sandbox(pod),
-            (Some(pod), About::Whole) => Key::Pod(pod),
+            (Some(pod), About::Sandbox(_)) => Key::Sandbox(pod),
+            (Some(pod), About::Pod | About::Node) => Key::Pod(pod),
         };
         self.lane(key)
     }
@@ -382,10 +376,6 @@ fn has_container(pod: &Pod, name: &str) -> bool {
     let spec = &pod.spec;
     let all = spec.init_containers.iter().chain(&spec.containers).chain(&spec.ephemeral_containers);
     all.into_iter().any(|c| &*c.name == name)
-}
-
-fn is_of_sandbox(action: &Action) -> bool {
-    matches!(action, Action::CreateSandbox { .. } | Action::StopSandbox { .. } | Action::RemoveSandbox { .. })
 }
 
 /// What a command asks of the thing that it is about.

@@ -24,8 +24,6 @@ pub enum AnomalyKind {
     UnknownInstance,
     /// A container ran that no record owns.
     SurplusContainer,
-    /// A source applied a pod that had already ended.
-    AppliedAfterEnd,
     /// The event could not be folded and was skipped by the agent.
     Skipped,
     /// A source applied a known life of a pod under another name, or another source did: no life changes these.

@@ -30,10 +30,12 @@
 
 extern crate alloc;
 
+pub mod about;
 mod actuate;
 mod allocate;
 pub mod anomaly;
 mod answer;
+pub mod api_write;
 pub mod backend;
 mod canonical;
 pub mod codec;

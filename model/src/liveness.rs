@@ -9,6 +9,7 @@ mod waits;
 use crate::invariant::{Invariant, Violation};
 use crate::world_view::WorldView;
 use crate::world_view::pod::PodView;
+use nodefold_core::about::About;
 use nodefold_core::command::{Action, Command, Subject};
 use nodefold_core::config::Timing;
 use nodefold_core::ids::{Name, PodUid};
@@ -27,12 +28,12 @@ pub const STATUSES_PER_MINUTE: usize = 60;
 const THINGS_KEPT: usize = 64;
 
 /// Kinds of commands remembered before those of a minute ago are forgotten.
-const ABOUTS_KEPT: usize = 512;
+const DEEDS_KEPT: usize = 512;
 
 const MINUTE: Nanos = Nanos::secs(60);
 
 /// What a command is about, over all its lives: a storm may make a new instance each time.
-type About = (PodUid, Option<Thing>, &'static str);
+type Deed = (PodUid, Option<Thing>, &'static str);
 
 /// A container or a volume by name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -48,7 +49,7 @@ pub(crate) struct Quiet {
     healed: Option<Time>,
     timing: Timing,
     /// Commands since then, by what they are about: the records of the latest ones and their times.
-    recent: BTreeMap<About, VecDeque<(usize, Time)>>,
+    recent: BTreeMap<Deed, VecDeque<(usize, Time)>>,
     /// By pod: when something was last commanded about a thing, or about the pod itself.
     latest: BTreeMap<PodUid, BTreeMap<Option<Thing>, Time>>,
     stormed: bool,
@@ -106,10 +107,10 @@ impl Quiet {
         if matches!(command.action, Action::RecordEvent(_)) {
             return None;
         }
-        let thing = match (command.action.container(), command.action.volume()) {
-            (Some(container), _) => Some(Thing::Container(container.name.clone())),
-            (None, Some(volume)) => Some(Thing::Volume(volume.name.clone())),
-            (None, None) => None,
+        let thing = match command.action.about() {
+            About::Container(container) => Some(Thing::Container(container.name.clone())),
+            About::Volume(volume) => Some(Thing::Volume(volume.name.clone())),
+            About::Node | About::Pod | About::Sandbox(_) => None,
         };
         if command.pod != PodUid(0) {
             let stale = |then: Time| then.after(self.longest_delay()).after(MINUTE) <= at;
@@ -127,7 +128,7 @@ impl Quiet {
         if self.healed.is_none() && !backs_off(&command.action) {
             return None;
         }
-        if self.healed.is_none() && self.recent.len() > ABOUTS_KEPT {
+        if self.healed.is_none() && self.recent.len() > DEEDS_KEPT {
             let late = |commands: &VecDeque<(usize, Time)>| {
                 commands.back().is_some_and(|(_, latest)| latest.after(MINUTE) > at)
             };
@@ -266,10 +267,10 @@ fn rank(invariant: Invariant) -> usize {
 }
 
 fn subject_of(command: &Command) -> Subject {
-    match (command.action.container(), command.action.volume()) {
-        (Some(container), _) => Subject::Container(container.clone()),
-        (None, Some(volume)) => Subject::Volume(volume.clone()),
-        (None, None) => Subject::Pod,
+    match command.action.about() {
+        About::Container(container) => Subject::Container(container.clone()),
+        About::Volume(volume) => Subject::Volume(volume.clone()),
+        About::Node | About::Pod | About::Sandbox(_) => Subject::Pod,
     }
 }
 

@@ -136,11 +136,7 @@ impl<'o> Story<'o> {
             }
             self.events.push(object);
         }
-        let thing = match (command.action.container(), command.action.volume()) {
-            (Some(container), _) => container.name.to_string(),
-            (None, Some(volume)) => volume.name.to_string(),
-            (None, None) => String::new(),
-        };
+        let thing = command.action.about().name().to_owned();
         self.commands.push(Given { at, verb: command.action.verb(), namespace, pod, thing });
     }
 

@@ -2,7 +2,6 @@
 
 use super::choice::Choice;
 use super::content;
-use super::execute::target_of;
 use super::inflight::{Fate, OpKey, Phase};
 use super::rules::Operation;
 use super::runtime::{Container, Sandbox, State};
@@ -24,7 +23,7 @@ impl World {
         let Some(op) = self.inflight.get(key) else { return Ok(()) };
         let (command, fate) = (op.command.clone(), op.fate.clone());
         let by_rule = match Operation::covering(key.kind) {
-            Some(operation) => self.take_failure(operation, key.pod, target_of(&command)),
+            Some(operation) => self.take_failure(operation, key.pod, command.action.about().name()),
             None => None,
         };
         // A rule's uncertain failure was done; a fault says for itself.

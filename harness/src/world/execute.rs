@@ -107,7 +107,7 @@ impl World {
     pub(super) fn is_op_held(&self, key: &OpKey) -> bool {
         let Some(op) = self.inflight.get(key) else { return false };
         let Some(operation) = Operation::covering(key.kind) else { return false };
-        if self.is_held(operation, key.pod, target_of(&op.command)) {
+        if self.is_held(operation, key.pod, op.command.action.about().name()) {
             return true;
         }
         key.kind == OpKind::StopSandbox
@@ -115,15 +115,6 @@ impl World {
                 matches!(container.state, State::Running { .. })
                     && self.is_held(Operation::Stop, key.pod, &id.name)
             })
-    }
-}
-
-/// The container or volume that a rule would name.
-pub(super) fn target_of(command: &Command) -> &str {
-    match (command.action.container(), command.action.volume()) {
-        (Some(container), _) => &container.name,
-        (None, Some(volume)) => &volume.name,
-        (None, None) => "",
     }
 }
 

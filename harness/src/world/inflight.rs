@@ -3,6 +3,7 @@
 //! is the classic "done, acknowledgement lost".
 
 use super::part::Part;
+use nodefold_core::about::About;
 use nodefold_core::codec;
 use nodefold_core::command::{Action, Command};
 use nodefold_core::event::{Fact, Hook, OpError};
@@ -165,35 +166,11 @@ pub struct OpKey {
 impl OpKey {
     /// The name of an operation that performs this command, before counting.
     pub fn of(kind: OpKind, command: &Command) -> OpKey {
-        let subject = match (command.action.container(), command.action.volume()) {
-            (Some(container), _) => container.to_string(),
-            (None, Some(volume)) => volume.to_string(),
-            (None, None) => match &command.action {
-                Action::CreateSandbox { attempt, .. }
-                | Action::StopSandbox { attempt }
-                | Action::RemoveSandbox { attempt } => attempt.to_string(),
-                Action::MountVolume { .. }
-                | Action::UnmountVolume { .. }
-                | Action::RefreshVolume { .. }
-                | Action::PullImage { .. }
-                | Action::CreateContainer { .. }
-                | Action::StartContainer { .. }
-                | Action::StopContainer { .. }
-                | Action::KillContainer { .. }
-                | Action::RemoveContainer { .. }
-                | Action::ResizeContainer { .. }
-                | Action::ResizePod { .. }
-                | Action::RunHook { .. }
-                | Action::StartProbe { .. }
-                | Action::StopProbe { .. }
-                | Action::ObserveMounts
-                | Action::ObserveRuntime
-                | Action::PublishStatus { .. }
-                | Action::RecordEvent(_)
-                | Action::ReleasePod
-                | Action::CreateMirror { .. }
-                | Action::DeleteMirror { .. } => String::new(),
-            },
+        let subject = match command.action.about() {
+            About::Container(container) => container.to_string(),
+            About::Volume(volume) => volume.to_string(),
+            About::Sandbox(attempt) => attempt.to_string(),
+            About::Pod | About::Node => String::new(),
         };
         OpKey { kind, pod: command.pod, subject: subject.into(), repeat: 0 }
     }

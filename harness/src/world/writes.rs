@@ -4,7 +4,8 @@
 use super::server::Server;
 use crate::scenario::PodRef;
 use nodefold_api::{Request, Response, StatusReason};
-use nodefold_core::command::{Action, Command};
+use nodefold_core::api_write::ApiWrite;
+use nodefold_core::command::Command;
 use nodefold_core::event::{ErrorClass, Fact, OpError};
 
 /// What becomes of a write: the fact that the agent hears (none: the watch brings it), or why it was refused.
@@ -15,8 +16,8 @@ impl Server {
     /// of the API.
     pub fn asked_by(&mut self, command: &Command) -> Option<Result<(String, Request), OpError>> {
         let pod = command.pod;
-        Some(match &command.action {
-            Action::PublishStatus { status, mirror } => {
+        Some(match command.action.api_write()? {
+            ApiWrite::Status { status, mirror } => {
                 let Some(name) = self.name(pod).cloned() else {
                     return Some(Err(refused(format!("pods \"{pod}\" not found"))));
                 };
@@ -30,52 +31,34 @@ impl Server {
                 let (namespace, name) = (name.namespace.as_str().into(), name.name.as_str().into());
                 Ok((what, Request::Status { namespace, name, uid, status }))
             }
-            Action::ReleasePod => {
+            ApiWrite::Release => {
                 let what = match self.name(pod) {
                     Some(name) => format!("final delete of {name}"),
                     None => format!("final delete of {pod}"),
                 };
                 Ok((what, Request::Release { uid: pod }))
             }
-            Action::CreateMirror { pod } => {
+            ApiWrite::CreateMirror { pod } => {
                 let object = nodefold_k8s::mirror_to_json(pod, self.node_name());
                 let uid = self.next_uid("Pod", &pod.namespace, &pod.name);
                 let what = format!("mirror pod of {}/{}", pod.namespace, pod.name);
                 Ok((what, Request::Create { object, uid }))
             }
-            Action::DeleteMirror { namespace, name } => {
+            ApiWrite::DeleteMirror { namespace, name } => {
                 let what = format!("delete of the mirror pod {namespace}/{name}");
                 Ok((what, Request::Release { uid: pod }))
             }
-            Action::MountVolume { .. }
-            | Action::UnmountVolume { .. }
-            | Action::RefreshVolume { .. }
-            | Action::PullImage { .. }
-            | Action::CreateSandbox { .. }
-            | Action::StopSandbox { .. }
-            | Action::RemoveSandbox { .. }
-            | Action::CreateContainer { .. }
-            | Action::StartContainer { .. }
-            | Action::StopContainer { .. }
-            | Action::KillContainer { .. }
-            | Action::RemoveContainer { .. }
-            | Action::ResizeContainer { .. }
-            | Action::ResizePod { .. }
-            | Action::RunHook { .. }
-            | Action::StartProbe { .. }
-            | Action::StopProbe { .. }
-            | Action::ObserveMounts
-            | Action::ObserveRuntime
-            | Action::RecordEvent(_) => return None,
+            // The story keeps it for people; no request is made of it.
+            ApiWrite::Event(_) => return None,
         })
     }
 
     /// What the agent hears of the answer to such a request.
     pub fn answer_to(&self, command: &Command, response: &Response) -> Written {
         let (op, pod) = (command.op, command.pod);
-        match (&command.action, response) {
+        match (command.action.api_write(), response) {
             // One of the very same pod that is there already is as good.
-            (Action::CreateMirror { pod }, _) => {
+            (Some(ApiWrite::CreateMirror { pod }), _) => {
                 let (namespace, name) = (pod.namespace.clone(), pod.name.clone());
                 let there = PodRef { namespace: namespace.to_string(), name: name.to_string() };
                 let mirror = self.pod(&there).and_then(nodefold_k8s::mirror_from_json);
@@ -87,20 +70,20 @@ impl Server {
                     }
                 }
             }
-            (Action::DeleteMirror { namespace, name }, Response::Rejected(status))
+            (Some(ApiWrite::DeleteMirror { namespace, name }), Response::Rejected(status))
                 if status.reason == StatusReason::NotFound =>
             {
                 let (namespace, name) = (namespace.clone(), name.clone());
                 Ok(Some(Fact::MirrorDeleted { op, namespace, name, mirror: pod }))
             }
             (_, Response::Rejected(status)) => Err(refused(status.message.clone())),
-            (Action::DeleteMirror { namespace, name }, Response::Ok { .. }) => {
+            (Some(ApiWrite::DeleteMirror { namespace, name }), Response::Ok { .. }) => {
                 let (namespace, name) = (namespace.clone(), name.clone());
                 Ok(Some(Fact::MirrorDeleted { op, namespace, name, mirror: pod }))
             }
-            (Action::PublishStatus { .. }, Response::Ok { .. }) => Ok(Some(Fact::StatusWritten { op, pod })),
+            (Some(ApiWrite::Status { .. }), Response::Ok { .. }) => Ok(Some(Fact::StatusWritten { op, pod })),
             // The watch brings a release's answer; nothing else asks anything.
-            (_, Response::Ok { .. }) => Ok(None),
+            (Some(ApiWrite::Release | ApiWrite::Event(_)) | None, Response::Ok { .. }) => Ok(None),
         }
     }
 }

@@ -332,10 +332,5 @@ impl Life {
 }
 
 fn is(command: &Command, verb: &str, thing: &str) -> bool {
-    let named = match (command.action.container(), command.action.volume()) {
-        (Some(container), _) => &*container.name,
-        (None, Some(volume)) => &*volume.name,
-        (None, None) => "",
-    };
-    command.action.verb() == verb && (thing.is_empty() || thing == named)
+    command.action.verb() == verb && (thing.is_empty() || thing == command.action.about().name())
 }

@@ -5,7 +5,8 @@ use super::Hub;
 use crate::fault::Fault;
 use nodefold_api::authorize::node_graph::{Reference, ReferenceKind};
 use nodefold_api::{Change, ChangeType, Request, Response};
-use nodefold_core::command::{Action, Command};
+use nodefold_core::api_write::ApiWrite;
+use nodefold_core::command::Command;
 use nodefold_core::event::{ErrorClass, Fact, OpError};
 use nodefold_core::ids::{Name, ObjectKind, ObjectRef, PodUid, Source};
 use nodefold_core::spec::Pod;
@@ -154,8 +155,8 @@ impl Hub {
     /// What the node wants done: by the store, or by the host.
     pub(super) fn execute(&mut self, command: Command) -> Result<(), Fault> {
         let (op, pod) = (command.op, command.pod);
-        match &command.action {
-            Action::PublishStatus { status, .. } => {
+        match command.action.api_write() {
+            Some(ApiWrite::Status { status, .. }) => {
                 let mut status = PodStatus::clone(status);
                 self.host.tell_last_words(pod, &mut status);
                 let written = self.write_status(pod, nodefold_k8s::status_to_json(&status, pod))?;
@@ -165,7 +166,7 @@ impl Hub {
                 };
                 self.inbox.extend(fact);
             }
-            Action::ReleasePod => {
+            Some(ApiWrite::Release) => {
                 let user = self.node_user();
                 let response = self.apply(&user, Request::Release { uid: pod })?;
                 // The watch brings the answer; a refusal is one.
@@ -174,31 +175,13 @@ impl Hub {
                 }
                 self.finish_namespaces()?;
             }
-            Action::RecordEvent(event) => self.record(pod, event)?,
             // Static pods come from files, and this node has none.
-            Action::CreateMirror { .. } | Action::DeleteMirror { .. } => {
+            Some(ApiWrite::CreateMirror { .. } | ApiWrite::DeleteMirror { .. }) => {
                 let error = final_error("this node has no static pods".to_owned());
                 self.inbox.extend(command.failed(error));
             }
-            Action::MountVolume { .. }
-            | Action::UnmountVolume { .. }
-            | Action::RefreshVolume { .. }
-            | Action::PullImage { .. }
-            | Action::CreateSandbox { .. }
-            | Action::StopSandbox { .. }
-            | Action::RemoveSandbox { .. }
-            | Action::CreateContainer { .. }
-            | Action::StartContainer { .. }
-            | Action::StopContainer { .. }
-            | Action::KillContainer { .. }
-            | Action::RemoveContainer { .. }
-            | Action::ResizeContainer { .. }
-            | Action::ResizePod { .. }
-            | Action::RunHook { .. }
-            | Action::StartProbe { .. }
-            | Action::StopProbe { .. }
-            | Action::ObserveMounts
-            | Action::ObserveRuntime => self.host.submit(&command),
+            Some(ApiWrite::Event(event)) => self.record(pod, event)?,
+            None => self.host.submit(&command),
         }
         Ok(())
     }
