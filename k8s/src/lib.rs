@@ -16,6 +16,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub mod apply;
 mod canonical;
 mod check;
 mod defaults;
@@ -27,6 +28,7 @@ mod mirror;
 mod object;
 mod openapi;
 mod problem;
+mod prune;
 mod qos;
 pub mod quantity;
 mod read_container;
@@ -49,6 +51,7 @@ pub use mirror::{MIRROR_ANNOTATION, mirror_from_json, mirror_to_json};
 pub use object::{default_object, object_data, object_ref, object_version};
 pub use openapi::openapi_schemas;
 pub use problem::{FieldProblem, ProblemReason};
+pub use prune::{drop_unknown_fields, drop_unknown_patch_fields};
 pub use qos::qos_class;
 pub use read_pod::{pod_from_json, pod_uid};
 pub use spans::{Place, Spans};

@@ -22,12 +22,15 @@ const AT_MOST_63: &str = "must be no more than 63 characters";
 
 /// S1: a name of a container, volume, host or the like, which isn't empty.
 pub(crate) fn label(text: &str, path: &str, errors: &mut Errors) {
-    if text.len() > 63 {
-        errors.invalid(path, &Value::from(text), AT_MOST_63);
+    for problem in dns_label_problems(text) {
+        errors.invalid(path, &Value::from(text), problem);
     }
-    if !has_label_form(text) {
-        errors.invalid(path, &Value::from(text), LABEL);
-    }
+}
+
+/// Everything that is wrong with an RFC 1123 label.
+pub(crate) fn dns_label_problems(text: &str) -> Vec<&'static str> {
+    let long = (text.len() > 63).then_some(AT_MOST_63);
+    long.into_iter().chain((!has_label_form(text)).then_some(LABEL)).collect()
 }
 
 /// What is wrong with a label's value.
