@@ -2,12 +2,13 @@
 
 use super::ask::Change;
 use super::failure::Failure;
+use nodefold_api::FieldValidation;
 use nodefold_k8s::merge::strategic_merge_pod;
 use nodefold_k8s::{FieldProblem, check_patch_fields};
 use serde_json::{Map, Value};
 
 /// The object as the body wants it.
-pub fn changed(kind: &str, old: &Value, body: Change) -> Result<Value, Failure> {
+pub fn changed(kind: &str, old: &Value, body: Change, validation: FieldValidation) -> Result<Value, Failure> {
     match body {
         Change::Put(mut whole) => {
             // A body that says nothing of who owns the fields doesn't mean that nobody does.
@@ -21,7 +22,8 @@ pub fn changed(kind: &str, old: &Value, body: Change) -> Result<Value, Failure> 
         }
         Change::Strategic(patch) if kind == "Pod" => {
             let problems = check_patch_fields(&patch, kind);
-            if !problems.is_empty() {
+            // What is dropped is told of the whole pod that the patch makes.
+            if !problems.is_empty() && validation == FieldValidation::Strict {
                 let told: Vec<String> = problems.iter().map(FieldProblem::to_string).collect();
                 let what = format!(
                     "{kind} in version \"v1\" cannot be handled as a {kind}: strict decoding error: {}",
@@ -91,6 +93,10 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use serde_json::json;
+
+    fn changed(kind: &str, old: &Value, body: Change) -> Result<Value, Failure> {
+        super::changed(kind, old, body, FieldValidation::Strict)
+    }
 
     #[test]
     fn each_kind_of_patch() {
