@@ -42,15 +42,14 @@ impl fmt::Display for Wrong {
 
 impl Wrong {
     fn of(error: &ExecutionError, expression: &str) -> Wrong {
-        let told = error.to_string();
+        if let ExecutionError::UndeclaredReference(what) = error {
+            return Wrong::Lacking(format!("{what} (in {expression:?})"));
+        }
         match error {
-            ExecutionError::UndeclaredReference(what) => {
-                Wrong::Lacking(format!("{what} (in {expression:?})"))
-            }
             ExecutionError::UnexpectedType { got, want } if want == "known struct" => {
                 Wrong::Lacking(format!("objects of type {got}"))
             }
-            _ => Wrong::Failed(told),
+            failed => Wrong::Failed(failed.to_string()),
         }
     }
 }

@@ -199,9 +199,9 @@ pub(crate) fn patched(object: &Value, patch: &Value) -> Result<Value, Unpatched>
     let mut object = object.clone();
     match json_patch::patch(&mut object, &patch) {
         Ok(()) => Ok(object),
-        Err(wrong) => Err(match wrong.kind {
-            json_patch::PatchErrorKind::TestFailed => Unpatched::TestFailed(wrong.to_string()),
-            _ => Unpatched::Failed(wrong.to_string()),
-        }),
+        Err(wrong) if matches!(wrong.kind, json_patch::PatchErrorKind::TestFailed) => {
+            Err(Unpatched::TestFailed(wrong.to_string()))
+        }
+        Err(wrong) => Err(Unpatched::Failed(wrong.to_string())),
     }
 }

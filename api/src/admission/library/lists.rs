@@ -24,7 +24,7 @@ pub(super) fn extension(env: &mut Env) -> Result<(), DeclarationError> {
 }
 
 /// The entries of a list.
-pub(super) fn items<'b>(list: &'b dyn Val) -> Result<Vec<&'b dyn Val>, ExecutionError> {
+pub(super) fn items(list: &dyn Val) -> Result<Vec<&dyn Val>, ExecutionError> {
     let wrong =
         || ExecutionError::UnexpectedType { got: list.get_type().name().to_owned(), want: "list".to_owned() };
     let mut entries = list.as_iterable().ok_or_else(wrong)?.iter();
