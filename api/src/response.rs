@@ -300,8 +300,14 @@ impl Status {
         Status::new(StatusReason::InternalError, "", "", format!("Internal error occurred: {why}"))
     }
 
-    pub(crate) fn unprocessable(message: String) -> Status {
-        Status::new(StatusReason::UnprocessableEntity, "", "", message)
+    /// A patch that can't be read or applied.
+    pub(crate) fn unpatchable(code: u16, wrong: &impl fmt::Display) -> Status {
+        let reason = match code {
+            413 => StatusReason::RequestEntityTooLarge,
+            422 => StatusReason::UnprocessableEntity,
+            _ => StatusReason::BadRequest,
+        };
+        Status::new(reason, "", "", wrong.to_string())
     }
 
     pub(crate) fn invalid(kind: &str, name: &str, causes: Vec<Cause>) -> Status {

@@ -2,7 +2,6 @@
 
 use crate::account::{Stage, Verdict};
 use crate::admission::attributes::Operation;
-use crate::admission::patched;
 use crate::call::{Admission, Call};
 use crate::hold::Holds;
 use crate::request::FieldValidation;
@@ -14,7 +13,7 @@ use crate::{Api, Body, identity, key, lifecycle};
 use nodefold_k8s::merge::strategic_merge_pod;
 use nodefold_k8s::{
     FieldProblem, ProblemReason, check_fields, check_patch_fields, default_object, default_pod,
-    drop_unknown_fields, drop_unknown_patch_fields,
+    drop_unknown_fields, drop_unknown_patch_fields, json_merge, json_patch,
 };
 use serde_json::{Value, json};
 
@@ -165,21 +164,15 @@ pub(crate) fn changed(old: &Value, body: &Body, call: &mut Call<'_>) -> Result<V
             if !known(check_patch_fields(&patch, "Pod"), "Pod", validation, warnings)? {
                 drop_unknown_patch_fields(&mut patch, "Pod");
             }
-            strategic_merge_pod(old, &patch).map_err(|error| match error.http_code() {
-                422 => Status::unprocessable(error.to_string()),
-                _ => Status::bad_request(error.to_string()),
-            })
+            strategic_merge_pod(old, &patch).map_err(|wrong| Status::unpatchable(wrong.http_code(), &wrong))
         }
         Body::Merge(patch) => {
             let mut new = old.clone();
-            json_patch::merge(&mut new, patch);
+            json_merge(&mut new, patch);
             decoded(new, "Pod", validation, warnings)
         }
         Body::JsonPatch(patch) => {
-            if !patch.is_array() {
-                return Err(Status::bad_request("a JSON patch is a list of operations"));
-            }
-            let new = patched(old, patch).map_err(|wrong| Status::unprocessable(wrong.to_string()))?;
+            let new = json_patch(old, patch).map_err(|wrong| Status::unpatchable(wrong.http_code(), &wrong))?;
             decoded(new, "Pod", validation, warnings)
         }
     }

@@ -4,7 +4,7 @@ use super::ask::Change;
 use super::failure::Failure;
 use nodefold_api::FieldValidation;
 use nodefold_k8s::merge::strategic_merge_pod;
-use nodefold_k8s::{FieldProblem, check_patch_fields};
+use nodefold_k8s::{FieldProblem, check_patch_fields, json_merge, json_patch};
 use serde_json::{Map, Value};
 
 /// The object as the body wants it.
@@ -47,16 +47,11 @@ pub fn changed(kind: &str, old: &Value, body: Change, validation: FieldValidatio
             Ok(new)
         }
         Change::Json(operations) => {
-            if !operations.is_array() {
-                return Err(Failure::bad_request("a JSON patch is a list of operations"));
-            }
-            let operations: json_patch::Patch = serde_json::from_value(operations)
-                .map_err(|error| Failure::bad_request(format!("error decoding patch: {error}")))?;
-            let mut new = old.clone();
-            json_patch::patch(&mut new, &operations).map_err(|error| {
-                Failure::new(422, "Invalid", format!("the patch can't be applied: {error}"))
-            })?;
-            Ok(new)
+            json_patch(old, &operations).map_err(|wrong| match wrong.http_code() {
+                400 => Failure::bad_request(wrong.to_string()),
+                413 => Failure::new(413, "RequestEntityTooLarge", wrong.to_string()),
+                code => Failure::new(code, "Invalid", format!("the patch can't be applied: {wrong}")),
+            })
         }
         Change::Apply { .. } => Err(Failure::internal("apply is no patch")),
     }
@@ -67,11 +62,6 @@ fn must_be_object(patch: &Value) -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::bad_request("the patch is no object"))
-}
-
-/// RFC 7396.
-fn json_merge(new: &mut Value, patch: &Value) {
-    json_patch::merge(new, patch);
 }
 
 /// Of kinds whose lists are all replaced as a whole, a strategic-merge patch is a merge patch; what speaks of lists' order and

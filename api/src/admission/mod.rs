@@ -31,7 +31,7 @@ mod values;
 mod webhook;
 
 pub use image_policy::ImagePolicy;
-pub(crate) use mutation::{mutate, patched};
+pub(crate) use mutation::mutate;
 pub use review::{Endpoint, Unreachable};
 pub use webhook::{Answer, ReviewKind, WebhookAnswer, WebhookCall};
 

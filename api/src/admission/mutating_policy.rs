@@ -4,10 +4,10 @@ use super::attributes::Attributes;
 use super::cluster::Cluster;
 use super::expression::{Scope, Wrong};
 use super::handler::Handler;
-use super::mutation::{Unpatched, patched};
 use super::params::{self, Params};
 use crate::view::{at, list, text};
 use nodefold_k8s::apply::lay_over;
+use nodefold_k8s::{JsonPatchError, json_patch};
 use serde_json::{Map, Value};
 
 /// What becomes of a policy with its binding that means the request.
@@ -76,11 +76,11 @@ fn mutated(scope: &Scope, request: &Attributes<'_>, mutation: &Value) -> Result<
         "JSONPatch" => {
             let expression = text(at(mutation, "jsonPatch"), "expression");
             let patch = scope.json_patch(expression).map_err(|w| told(expression, &w))?;
-            match patched(request.object, &Value::Array(patch)) {
+            match json_patch(request.object, &Value::Array(patch)) {
                 Ok(object) => Ok(Some(object)),
                 // A `test` that fails says that there is nothing to do.
-                Err(Unpatched::TestFailed(_)) => Ok(None),
-                Err(Unpatched::Failed(wrong)) => Err(format!("JSON Patch: {wrong}")),
+                Err(JsonPatchError::TestFailed(_)) => Ok(None),
+                Err(wrong) => Err(format!("JSON Patch: {wrong}")),
             }
         }
         other => Err(format!("unsupported patch type {other:?}: use ApplyConfiguration or JSONPatch")),

@@ -10,9 +10,8 @@ use crate::account::{Stage, Verdict};
 use crate::call::Call;
 use crate::response::{Cause, CauseReason, Status, StatusReason};
 use crate::view::at;
-use nodefold_k8s::default_pod;
+use nodefold_k8s::{JsonPatchError, default_pod, json_patch};
 use serde_json::Value;
-use std::fmt;
 
 /// Who of one kind of handlers is asked again, as Kubernetes has it: whoever wants to be, and was asked before a change that
 /// it hasn't seen. A handler's own change is none.
@@ -171,37 +170,6 @@ fn by_webhook(
     call: &mut Call<'_>,
 ) -> Result<Option<Value>, Status> {
     let Some(patch) = dispatch(api, request, handler, Stage::Mutation, call)? else { return Ok(None) };
-    let failed = |wrong| Status::internal(&format!("patch of {handler}: {wrong}"));
-    patched(request.object, &patch).map(Some).map_err(failed)
-}
-
-/// Why a JSON patch can't be applied.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Unpatched {
-    /// One of its tests says that it shall not be.
-    TestFailed(String),
-    /// It can't be read, or names what isn't there.
-    Failed(String),
-}
-
-impl fmt::Display for Unpatched {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Unpatched::TestFailed(why) | Unpatched::Failed(why) => f.write_str(why),
-        }
-    }
-}
-
-/// A JSON patch (RFC 6902), applied.
-pub(crate) fn patched(object: &Value, patch: &Value) -> Result<Value, Unpatched> {
-    let patch: json_patch::Patch =
-        serde_json::from_value(patch.clone()).map_err(|wrong| Unpatched::Failed(wrong.to_string()))?;
-    let mut object = object.clone();
-    match json_patch::patch(&mut object, &patch) {
-        Ok(()) => Ok(object),
-        Err(wrong) if matches!(wrong.kind, json_patch::PatchErrorKind::TestFailed) => {
-            Err(Unpatched::TestFailed(wrong.to_string()))
-        }
-        Err(wrong) => Err(Unpatched::Failed(wrong.to_string())),
-    }
+    let failed = |wrong: JsonPatchError| Status::internal(&format!("patch of {handler}: {wrong}"));
+    json_patch(request.object, &patch).map(Some).map_err(failed)
 }

@@ -17,14 +17,14 @@ static FORMAT: Type = Type::new_unspecified_type("kubernetes.NamedFormat");
 opaque!(Format, FORMAT);
 
 /// What is wrong with a text; nothing if it is of the format.
-type Check = fn(&str) -> Vec<&'static str>;
+type Check = fn(&str) -> Vec<String>;
 
-fn when(is: bool, else_told: &'static str) -> Vec<&'static str> {
-    if is { Vec::new() } else { vec![else_told] }
+fn when(is: bool, else_told: &'static str) -> Vec<String> {
+    if is { Vec::new() } else { vec![else_told.to_owned()] }
 }
 
-fn listed(problem: Option<&'static str>) -> Vec<&'static str> {
-    problem.into_iter().collect()
+fn owned(problems: impl IntoIterator<Item = &'static str>) -> Vec<String> {
+    problems.into_iter().map(str::to_owned).collect()
 }
 
 /// What a prefix of a name becomes a name with: it may end as no name does.
@@ -55,15 +55,15 @@ fn is_date(text: &str) -> bool {
 }
 
 const FORMATS: [(&str, Check); 13] = [
-    ("dns1123Label", |text| names::dns_label_problems(text)),
-    ("dns1123Subdomain", |text| listed(names::subdomain_problem(text))),
+    ("dns1123Label", |text| owned(names::dns_label_problems(text))),
+    ("dns1123Subdomain", |text| owned(names::subdomain_problems(text))),
     ("dns1035Label", |text| when(is_label_1035(text), LABEL_1035)),
-    ("qualifiedName", |text| listed(names::qualified_name_problem(text))),
-    ("dns1123LabelPrefix", |text| names::dns_label_problems(&completed(text))),
-    ("dns1123SubdomainPrefix", |text| listed(names::subdomain_problem(&completed(text)))),
+    ("qualifiedName", names::qualified_name_problems),
+    ("dns1123LabelPrefix", |text| owned(names::dns_label_problems(&completed(text)))),
+    ("dns1123SubdomainPrefix", |text| owned(names::subdomain_problems(&completed(text)))),
     ("dns1035LabelPrefix", |text| when(is_label_1035(&completed(text)), LABEL_1035)),
-    ("labelValue", |text| listed(names::label_problem(text))),
-    ("uri", |text| listed(super::url::problem(text))),
+    ("labelValue", |text| owned(names::label_value_problems(text))),
+    ("uri", |text| owned(super::url::problem(text))),
     ("uuid", |text| when(is_uuid(text), "does not match the UUID format")),
     ("byte", |text| when(STANDARD.decode(text).is_ok(), "invalid base64")),
     ("date", |text| when(is_date(text), "invalid date")),
@@ -114,6 +114,6 @@ fn validate<'b, 'v>(args: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, Executi
     if wrong.is_empty() {
         return Ok(CowVal::owned(CelOptional::none()));
     }
-    let list: Box<dyn Val + 'v> = Box::new(texts(wrong.into_iter().map(str::to_owned)));
+    let list: Box<dyn Val + 'v> = Box::new(texts(wrong.into_iter()));
     Ok(CowVal::owned(CelOptional::of(list)))
 }
