@@ -31,8 +31,8 @@ pub fn admit(args: &args::Admit, out: &mut Out) -> Result<Ending> {
     let config = ApiConfig { absent_webhooks_allow: true, ..ApiConfig::default() };
     let api = Api::holding(config, others(&cluster, &pod).chain([pod.clone()]));
     let request = Request::Dynamic { namespace: namespace.as_str().into(), name: name.as_str().into(), body };
-    let event = ApiEvent::new(Time(0), request, &user.name);
-    let (response, account) = api.explain(&event, &user, rbac.as_ref());
+    let event = ApiEvent::of(Time(0), request, user.clone());
+    let (response, account) = api.explain(&event, rbac.as_ref());
 
     let given_away = rbac.as_ref().map(Rbac::give_dynamic_unnamed).unwrap_or_default();
     let asked =

@@ -141,7 +141,7 @@ fn entry_line(entry: &Entry, facts: u64, names: &Names, beginning: Time) -> Stri
         Record::Foreign(foreign) if foreign.stream == API_STREAM => {
             match ApiEvent::from_bytes(&foreign.bytes) {
                 Ok(event) => {
-                    ("request", Tone::Step, format!("{}: {}", event.user, requests::asked(&event).what))
+                    ("request", Tone::Step, format!("{}: {}", event.user.name, requests::asked(&event).what))
                 }
                 Err(error) => (
                     "request",
@@ -188,7 +188,7 @@ fn entry_json(entry: &Entry, facts: u64, names: &Names, beginning: Time) -> Valu
         Record::Foreign(foreign) => match ApiEvent::from_bytes(&foreign.bytes) {
             Ok(event) if foreign.stream == API_STREAM => (
                 "request",
-                json!({"user": &*event.user, "what": requests::asked(&event).what, "request": requests::to_json(&event.request)}),
+                json!({"user": &*event.user.name, "what": requests::asked(&event).what, "request": requests::to_json(&event.request)}),
             ),
             Ok(_) | Err(_) => match requests::audited(&foreign.stream, &foreign.bytes) {
                 Some(record) => ("audit", json!({"audit": record})),

@@ -150,7 +150,7 @@ fn request(foreign: &Foreign) -> Option<(String, String)> {
         return None;
     }
     let event = ApiEvent::from_bytes(&foreign.bytes).ok()?;
-    Some((event.user.to_string(), requests::asked(&event).what))
+    Some((event.user.name.to_string(), requests::asked(&event).what))
 }
 
 fn show_pod(

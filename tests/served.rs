@@ -16,3 +16,5 @@ mod load;
 mod node;
 #[path = "served/restart.rs"]
 mod restart;
+#[path = "served/webhooks.rs"]
+mod webhooks;

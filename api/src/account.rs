@@ -125,7 +125,8 @@ impl Account {
             StatusReason::Unauthorized
             | StatusReason::Forbidden
             | StatusReason::RequestEntityTooLarge
-            | StatusReason::InternalError => Stage::Admission,
+            | StatusReason::InternalError
+            | StatusReason::Unknown => Stage::Admission,
         };
         self.tell(stage, Verdict::Refused, || (String::new(), status.message.clone()));
     }

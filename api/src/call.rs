@@ -6,23 +6,48 @@ use crate::admission::attributes::{Attributes, Operation, User, group_version};
 use crate::admission::coverage::Strictness;
 use crate::admission::handler::Handlers;
 use crate::admission::{self, WebhookAnswer, WebhookCall};
+use crate::request::FieldValidation;
 use crate::response::{Status, resource};
 use crate::store::Key;
-use crate::update::decodable;
+use crate::update::decoded;
 use crate::view::{at, text};
 use crate::{Api, seal};
 use serde_json::Value;
+use std::collections::BTreeMap;
 
 /// A request being handled.
 pub(crate) struct Call<'a> {
     pub user: &'a User,
     pub answers: &'a [WebhookAnswer],
     pub account: &'a mut Account,
+    /// What becomes of fields that nobody knows.
+    pub field_validation: FieldValidation,
+    /// Nothing will be stored.
+    pub dry_run: bool,
     /// The first webhook that is meant and hasn't answered.
     pub due: Option<WebhookCall>,
+    /// What the client is warned of.
+    pub warnings: Vec<String>,
+    /// What handlers add to the audit record.
+    pub audit_annotations: BTreeMap<String, String>,
 }
 
 impl Call<'_> {
+    /// Somebody is to be asked; the first one is told.
+    pub fn is_due(&mut self, asked: Option<WebhookCall>) {
+        if self.due.is_none() {
+            self.due = asked;
+        }
+    }
+
+    /// What an answer says besides its verdict. Annotations are the webhook's own.
+    pub fn heard(&mut self, answer: &WebhookAnswer) {
+        self.warnings.extend(answer.warnings.iter().cloned());
+        let notes = answer.audit_annotations.iter();
+        let named = notes.map(|(key, note)| (format!("{}/{key}", answer.webhook), note.clone()));
+        self.audit_annotations.extend(named);
+    }
+
     /// Tells that a stage is passed.
     pub fn passed(&mut self, stage: Stage, what: &str) {
         self.account.tell(stage, Verdict::Passed, || (String::new(), what.to_owned()));
@@ -60,7 +85,8 @@ impl Admission {
         new: &Value,
     ) -> Result<(), Status> {
         let strictness = Strictness { audit_only_exempt: api.config.audit_only_policies_exempt };
-        admission::cover(&self.attributes(call.user, key, old, new), &self.handlers, strictness, call.account)
+        let request = self.attributes(call, key, old, new);
+        admission::cover(&request, &self.handlers, strictness, call.account)
     }
 
     /// Stage 6.
@@ -76,14 +102,14 @@ impl Admission {
             // A journal holds secrets sealed (S13): a patch of one couldn't be folded again.
             return Ok(new);
         }
-        let request = self.attributes(call.user, key, old, &new);
+        let request = self.attributes(call, key, old, &new);
         let mutated = admission::mutate(api, &request, &self.handlers, call)?;
-        // A patch may have made anything of it.
-        let name = text(at(&mutated, "metadata"), "name");
-        match decodable(&mutated, &key.kind) {
-            Ok(()) if mutated.is_object() && name == &*key.name => Ok(mutated),
-            Ok(()) => Err(Status::internal("mutating admission made another object of it")),
-            Err(wrong) => Err(Status::internal(&format!("after mutating admission: {}", wrong.message))),
+        // A patch may have made anything of it. Fields that nobody knows are dropped, as upstream.
+        let mutated = decoded(mutated, &key.kind, FieldValidation::Ignore, &mut Vec::new())
+            .map_err(|wrong| Status::internal(&format!("after mutating admission: {}", wrong.message)))?;
+        match mutated.is_object() && text(at(&mutated, "metadata"), "name") == &*key.name {
+            true => Ok(mutated),
+            false => Err(Status::internal("mutating admission made another object of it")),
         }
     }
 
@@ -102,13 +128,13 @@ impl Admission {
         // Nor may a decision depend on a secret's bytes.
         let open = (&*key.kind == "Secret").then(|| (seal::open(old), seal::open(new)));
         let (old, new) = open.as_ref().map_or((old, new), |(old, new)| (old, new));
-        let request = self.attributes(call.user, key, old, new);
+        let request = self.attributes(call, key, old, new);
         admission::validate(api, &request, &self.handlers, call)
     }
 
     fn attributes<'a>(
         &'a self,
-        user: &'a User,
+        call: &Call<'a>,
         key: &'a Key,
         old: &'a Value,
         new: &'a Value,
@@ -125,8 +151,8 @@ impl Admission {
             name: &key.name,
             object: new,
             old_object: old,
-            user,
-            dry_run: false,
+            user: call.user,
+            dry_run: call.dry_run,
             namespace_object: admission::lookup(self.namespace.as_ref()),
         }
     }

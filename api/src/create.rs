@@ -3,7 +3,7 @@
 use crate::admission::attributes::Operation;
 use crate::call::{Admission, Call};
 use crate::response::{Response, Status};
-use crate::update::{decodable, defaulted_pod, drop_gated_fields};
+use crate::update::{decoded, defaulted_pod, drop_gated_fields};
 use crate::validate::{self, Errors};
 use crate::view::{at, spec_list, text};
 use crate::{Api, CLUSTER_SCOPED, key};
@@ -23,8 +23,7 @@ pub(crate) fn create(
     if kind.is_empty() || !object.is_object() {
         return Err(Status::bad_request("the object has no kind: give apiVersion and kind"));
     }
-    decodable(object, &kind)?;
-    let mut object = object.clone();
+    let mut object = decoded(object.clone(), &kind, call.field_validation, &mut call.warnings)?;
     identify(&mut object, &kind, now, uid)?;
     let metadata = at(&object, "metadata");
     let (namespace, name) = (text(metadata, "namespace").to_owned(), text(metadata, "name").to_owned());

@@ -42,12 +42,11 @@ mod validate;
 mod view;
 
 pub use account::{Account, Stage, Step, Verdict};
-pub use request::{ApiEvent, Body, Request};
+pub use request::{ApiEvent, Body, FieldValidation, Request};
 pub use response::{Cause, CauseReason, Response, Status, StatusReason};
 pub use store::{Change, ChangeType, Expired};
 
-use admission::WebhookCall;
-use admission::attributes::User;
+use admission::{ImagePolicy, WebhookCall};
 use authorize::rbac::Rbac;
 use call::Call;
 use nodefold_core::codec;
@@ -55,6 +54,7 @@ use nodefold_core::config::FeatureGates;
 use nodefold_core::ids::{Name, PodUid};
 use nodefold_core::node::Digest;
 use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use store::{Key, Store};
 
@@ -85,6 +85,10 @@ pub struct ApiConfig {
     pub handlers_known: bool,
     /// Policies that only warn or audit need not cover `pods/dynamic` (api-side §2.2 case 23).
     pub audit_only_policies_exempt: bool,
+    /// Plugin AlwaysPullImages.
+    pub always_pull_images: bool,
+    /// Plugin ImagePolicyWebhook, and how it is set up; none: it is off.
+    pub image_policy: Option<ImagePolicy>,
     /// A webhook without an answer allows, instead of being decided by its failurePolicy: for worlds without any.
     pub absent_webhooks_allow: bool,
     /// How many changes are kept for watches; an older one must list anew.
@@ -105,10 +109,23 @@ impl Default for ApiConfig {
             static_handlers: Vec::new(),
             handlers_known: true,
             audit_only_policies_exempt: false,
+            always_pull_images: false,
+            image_policy: None,
             absent_webhooks_allow: false,
             changes_kept: 10_000,
         }
     }
+}
+
+/// An answer, and what goes beside it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Performed {
+    /// The answer.
+    pub response: Response,
+    /// What the client is warned of, whether refused or not (`Warning` headers).
+    pub warnings: Vec<String>,
+    /// What handlers add to the audit record.
+    pub audit_annotations: BTreeMap<String, String>,
 }
 
 /// The API server. A clone shares the stored objects.
@@ -142,41 +159,69 @@ impl Api {
 
     /// Folds one request in: the only way state changes.
     pub fn apply(&mut self, event: &ApiEvent) -> Response {
-        let user = User::named(&event.user);
-        self.handle(event, &user, &mut Account::forgotten()).0
+        self.perform(event).response
+    }
+
+    /// The same, with what goes beside the answer.
+    pub fn perform(&mut self, event: &ApiEvent) -> Performed {
+        self.handle(event, &mut Account::forgotten()).0
     }
 
     /// The next webhook to call before this request may be applied: it is meant and `event.webhooks` doesn't have its
     /// answer yet. Nothing is changed. Ask again with the answer; mutating ones come first, each seeing what those
     /// before it changed.
-    pub fn next_webhook(&self, event: &ApiEvent, user: &User) -> Option<WebhookCall> {
-        self.clone().handle(event, user, &mut Account::forgotten()).1
+    pub fn next_webhook(&self, event: &ApiEvent) -> Option<WebhookCall> {
+        if !self.has_webhooks() {
+            return None;
+        }
+        self.clone().handle(event, &mut Account::forgotten()).1
+    }
+
+    /// Some webhook is registered.
+    pub fn has_webhooks(&self) -> bool {
+        let registered = |kind| self.list(kind).next().is_some();
+        registered("MutatingWebhookConfiguration")
+            || registered("ValidatingWebhookConfiguration")
+            || !self.config.static_handlers.is_empty()
+            || self.config.image_policy.is_some()
     }
 
     /// What `apply` would answer, and every step on the way; nothing is changed. With an authorizer, the user's
     /// roles are asked first: whoever serves requests does so before they get here.
-    pub fn explain(&self, event: &ApiEvent, user: &User, authorizer: Option<&Rbac>) -> (Response, Account) {
+    pub fn explain(&self, event: &ApiEvent, authorizer: Option<&Rbac>) -> (Response, Account) {
         let mut account = Account::kept();
         if let Some(rbac) = authorizer
-            && let Err(refused) = authorize::request(rbac, user, &event.request, &mut account)
+            && let Err(refused) = authorize::request(rbac, &event.user, &event.request, &mut account)
         {
             return (Response::Rejected(refused), account);
         }
-        let mut copy = self.clone();
-        let response = copy.handle(event, user, &mut account).0;
+        let response = self.clone().handle(event, &mut account).0.response;
         if let Response::Rejected(status) = &response {
             account.close(status);
         }
         (response, account)
     }
 
-    fn handle(
-        &mut self,
-        event: &ApiEvent,
-        user: &User,
-        account: &mut Account,
-    ) -> (Response, Option<WebhookCall>) {
-        let call = &mut Call { user, answers: &event.webhooks, account, due: None };
+    fn handle(&mut self, event: &ApiEvent, account: &mut Account) -> (Performed, Option<WebhookCall>) {
+        let mut call = Call {
+            user: &event.user,
+            answers: &event.webhooks,
+            account,
+            field_validation: event.field_validation,
+            dry_run: event.dry_run,
+            due: None,
+            warnings: Vec::new(),
+            audit_annotations: Default::default(),
+        };
+        let response =
+            if event.dry_run { self.clone().decide(event, &mut call) } else { self.decide(event, &mut call) };
+        let Call { due, mut warnings, audit_annotations, .. } = call;
+        let mut told = BTreeSet::new();
+        warnings.retain(|warning| told.insert(warning.clone()));
+        (Performed { response, warnings, audit_annotations }, due)
+    }
+
+    fn decide(&mut self, event: &ApiEvent, call: &mut Call<'_>) -> Response {
         let answer = match &event.request {
             Request::Create { object, uid } => create::create(self, call, event.at, object, *uid),
             Request::Update { object } => update::put(self, call, object),
@@ -207,7 +252,7 @@ impl Api {
                 Ok(Response::Ok { object: Arc::new(Value::Null), created: false })
             }
         };
-        (answer.unwrap_or_else(Response::Rejected), call.due.take())
+        answer.unwrap_or_else(Response::Rejected)
     }
 
     /// From now on names in flight are refused, or not.

@@ -1,6 +1,7 @@
 //! What is asked of the API: requests as values, and their bytes for a journal.
 
 use crate::admission::WebhookAnswer;
+use crate::admission::attributes::User;
 use nodefold_core::config::FeatureGates;
 use nodefold_core::ids::{Name, PodUid};
 use nodefold_core::time::Time;
@@ -15,10 +16,48 @@ pub struct ApiEvent {
     /// What is asked.
     pub request: Request,
     /// By whom.
-    pub user: Name,
+    pub user: User,
+    /// What becomes of fields that nobody knows (`fieldValidation`).
+    #[serde(default, skip_serializing_if = "FieldValidation::is_strict")]
+    pub field_validation: FieldValidation,
+    /// Everything but the last step is done (`dryRun=All`).
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub dry_run: bool,
     /// What webhooks said about it, asked before the request was recorded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub webhooks: Vec<WebhookAnswer>,
+}
+
+fn is_false(flag: &bool) -> bool {
+    !flag
+}
+
+/// What becomes of fields that nobody knows.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum FieldValidation {
+    /// The request is refused.
+    #[default]
+    Strict,
+    /// They are dropped, and the client is warned.
+    Warn,
+    /// They are dropped.
+    Ignore,
+}
+
+impl FieldValidation {
+    /// `fieldValidation` of a query; an API server that isn't told warns.
+    pub fn read(text: &str) -> Option<FieldValidation> {
+        match text {
+            "Strict" => Some(FieldValidation::Strict),
+            "" | "Warn" => Some(FieldValidation::Warn),
+            "Ignore" => Some(FieldValidation::Ignore),
+            _ => None,
+        }
+    }
+
+    fn is_strict(&self) -> bool {
+        *self == FieldValidation::Strict
+    }
 }
 
 /// What is asked.
@@ -119,9 +158,15 @@ pub enum Body {
 }
 
 impl ApiEvent {
-    /// A request that no webhook was asked about.
+    /// A request of a user whose name says everything, that no webhook was asked about.
     pub fn new(at: Time, request: Request, user: &str) -> ApiEvent {
-        ApiEvent { at, request, user: user.into(), webhooks: Vec::new() }
+        ApiEvent::of(at, request, User::named(user))
+    }
+
+    /// A request that no webhook was asked about.
+    pub fn of(at: Time, request: Request, user: User) -> ApiEvent {
+        let field_validation = FieldValidation::Strict;
+        ApiEvent { at, request, user, field_validation, dry_run: false, webhooks: Vec::new() }
     }
 
     /// The event's bytes (JSON), for a journal.

@@ -75,6 +75,8 @@ pub enum StatusReason {
     UnprocessableEntity,
     /// 500: a handler that must be asked can't be.
     InternalError,
+    /// A webhook's refusal that gives none, or one that nobody knows.
+    Unknown,
 }
 
 impl StatusReason {
@@ -89,8 +91,24 @@ impl StatusReason {
             StatusReason::Conflict => "Conflict",
             StatusReason::RequestEntityTooLarge => "RequestEntityTooLarge",
             StatusReason::Invalid => "Invalid",
-            StatusReason::UnprocessableEntity => "",
+            StatusReason::UnprocessableEntity | StatusReason::Unknown => "",
             StatusReason::InternalError => "InternalError",
+        }
+    }
+
+    /// As a webhook spells it.
+    pub(crate) fn read(text: &str) -> StatusReason {
+        match text {
+            "BadRequest" => StatusReason::BadRequest,
+            "Unauthorized" => StatusReason::Unauthorized,
+            "Forbidden" => StatusReason::Forbidden,
+            "NotFound" => StatusReason::NotFound,
+            "AlreadyExists" => StatusReason::AlreadyExists,
+            "Conflict" => StatusReason::Conflict,
+            "RequestEntityTooLarge" => StatusReason::RequestEntityTooLarge,
+            "Invalid" => StatusReason::Invalid,
+            "InternalError" => StatusReason::InternalError,
+            _ => StatusReason::Unknown,
         }
     }
 
@@ -103,7 +121,7 @@ impl StatusReason {
             StatusReason::AlreadyExists | StatusReason::Conflict => 409,
             StatusReason::RequestEntityTooLarge => 413,
             StatusReason::Invalid | StatusReason::UnprocessableEntity => 422,
-            StatusReason::InternalError => 500,
+            StatusReason::InternalError | StatusReason::Unknown => 500,
         }
     }
 }
@@ -272,13 +290,24 @@ impl Status {
         Status { code, reason, causes: vec![cause], ..refused }
     }
 
+    /// What a webhook refuses with: its words are the whole message.
+    pub(crate) fn of_webhook(code: u16, reason: StatusReason, message: String) -> Status {
+        Status { code, ..Status::new(reason, "", "", message) }
+    }
+
     /// 500.
     pub(crate) fn internal(why: &str) -> Status {
         Status::new(StatusReason::InternalError, "", "", format!("Internal error occurred: {why}"))
     }
 
-    pub(crate) fn unprocessable(message: String) -> Status {
-        Status::new(StatusReason::UnprocessableEntity, "", "", message)
+    /// A patch that can't be read or applied.
+    pub(crate) fn unpatchable(code: u16, wrong: &impl fmt::Display) -> Status {
+        let reason = match code {
+            413 => StatusReason::RequestEntityTooLarge,
+            422 => StatusReason::UnprocessableEntity,
+            _ => StatusReason::BadRequest,
+        };
+        Status::new(reason, "", "", wrong.to_string())
     }
 
     pub(crate) fn invalid(kind: &str, name: &str, causes: Vec<Cause>) -> Status {

@@ -4,8 +4,8 @@
 //! that `Api` decides looks at them, so that the sealed event folds to the same digest as the one that was
 //! sealed.
 
-use crate::{ApiEvent, Request};
-use nodefold_k8s::{canonical, check_fields, default_object, object_version};
+use crate::{ApiEvent, FieldValidation, Request};
+use nodefold_k8s::{FieldProblem, ProblemReason, canonical, check_fields, default_object, object_version};
 use serde_json::{Map, Value, json};
 
 /// `kubectl apply` keeps the whole manifest there, a secret's values too.
@@ -19,7 +19,9 @@ impl ApiEvent {
     pub fn sealed(&self, key: &[u8; 32]) -> ApiEvent {
         let mut event = self.clone();
         match &mut event.request {
-            Request::Create { object, .. } | Request::Update { object } => seal(object, key),
+            Request::Create { object, .. } | Request::Update { object } => {
+                seal(object, key, self.field_validation == FieldValidation::Strict);
+            }
             Request::Dynamic { .. }
             | Request::Resize { .. }
             | Request::Ephemeral { .. }
@@ -33,11 +35,12 @@ impl ApiEvent {
     }
 }
 
-fn seal(object: &mut Value, key: &[u8; 32]) {
+fn seal(object: &mut Value, key: &[u8; 32], strict: bool) {
     if object.get("kind").and_then(Value::as_str) != Some("Secret") {
         return;
     }
-    let readable = check_fields(object, "Secret").is_empty();
+    let unknown = |problem: &FieldProblem| problem.reason == ProblemReason::UnknownField;
+    let readable = check_fields(object, "Secret").iter().all(|problem| !strict && unknown(problem));
     if readable {
         default_object(object);
     }

@@ -78,7 +78,7 @@ pub(crate) fn change(api: &mut Api, call: &mut Call<'_>, key: &Key, body: &Body)
     let Some(uid) = PodUid::parse_uuid(text(at(old, "metadata"), "uid")) else {
         return Err(Status::bad_request("the stored pod has no UID"));
     };
-    let new = crate::update::changed(old, body)?;
+    let new = crate::update::changed(old, body, call)?;
     let status = at(&new, "status").clone();
     write(api, call, key, uid, &status)
 }

@@ -2,16 +2,19 @@
 
 use crate::account::{Stage, Verdict};
 use crate::admission::attributes::Operation;
-use crate::admission::patched;
 use crate::call::{Admission, Call};
 use crate::hold::Holds;
+use crate::request::FieldValidation;
 use crate::response::{Response, Status};
 use crate::store::Key;
 use crate::validate::{self, Errors, Review};
 use crate::view::{at, generation, is_deleting, list, name, named, only_in, spec_list, text};
 use crate::{Api, Body, identity, key, lifecycle};
 use nodefold_k8s::merge::strategic_merge_pod;
-use nodefold_k8s::{FieldProblem, check_fields, check_patch_fields, default_object, default_pod};
+use nodefold_k8s::{
+    FieldProblem, ProblemReason, check_fields, check_patch_fields, default_object, default_pod,
+    drop_unknown_fields, drop_unknown_patch_fields, json_merge, json_patch,
+};
 use serde_json::{Value, json};
 
 /// Where a change of a pod is asked for.
@@ -47,10 +50,10 @@ pub(crate) fn put(api: &mut Api, call: &mut Call<'_>, object: &Value) -> Result<
     let key = key(kind, namespace, name);
     let Some(entry) = api.store.get(&key) else { return Err(Status::not_found(kind, name)) };
     let (old, holds) = (entry.object.clone(), entry.holds.clone());
-    decodable(object, kind)?;
-    identity::same_object(&key, &old, object)?;
+    let object = decoded(object.clone(), kind, call.field_validation, &mut call.warnings)?;
+    identity::same_object(&key, &old, &object)?;
     let admission = Admission::new(api, &key, Operation::Update, "");
-    let mut new = admission.mutate(api, call, &key, &old, object.clone())?;
+    let mut new = admission.mutate(api, call, &key, &old, object)?;
     identity::same_version(&key, &old, &new)?;
     identity::keep(&old, &mut new);
     default_object(&mut new);
@@ -77,7 +80,7 @@ pub(crate) fn pod(
     let (old, held) = (entry.object.clone(), entry.holds.clone());
 
     // Stages 2 to 4.
-    let mut new = changed(&old, body)?;
+    let mut new = changed(&old, body, call)?;
     identity::same_object(&key, &old, &new)?;
     if new["spec"].is_object() && text(&new["spec"], "nodeName").is_empty() {
         // A manifest that leaves the binding to the scheduler doesn't mean to undo it.
@@ -152,54 +155,77 @@ fn route(api: &Api, endpoint: Endpoint, call: &mut Call<'_>) -> Result<(), Statu
 }
 
 /// Stage 2: the pod that the body makes of the stored one.
-pub(crate) fn changed(old: &Value, body: &Body) -> Result<Value, Status> {
+pub(crate) fn changed(old: &Value, body: &Body, call: &mut Call<'_>) -> Result<Value, Status> {
+    let (validation, warnings) = (call.field_validation, &mut call.warnings);
     match body {
-        Body::Full(whole) => {
-            decodable(whole, "Pod")?;
-            Ok(whole.clone())
-        }
+        Body::Full(whole) => decoded(whole.clone(), "Pod", validation, warnings),
         Body::StrategicMerge(patch) => {
-            strictly(check_patch_fields(patch, "Pod"), "Pod")?;
-            strategic_merge_pod(old, patch).map_err(|error| match error.http_code() {
-                422 => Status::unprocessable(error.to_string()),
-                _ => Status::bad_request(error.to_string()),
-            })
+            let mut patch = patch.clone();
+            if !known(check_patch_fields(&patch, "Pod"), "Pod", validation, warnings)? {
+                drop_unknown_patch_fields(&mut patch, "Pod");
+            }
+            strategic_merge_pod(old, &patch).map_err(|wrong| Status::unpatchable(wrong.http_code(), &wrong))
         }
         Body::Merge(patch) => {
             let mut new = old.clone();
-            json_patch::merge(&mut new, patch);
-            decodable(&new, "Pod")?;
-            Ok(new)
+            json_merge(&mut new, patch);
+            decoded(new, "Pod", validation, warnings)
         }
         Body::JsonPatch(patch) => {
-            if !patch.is_array() {
-                return Err(Status::bad_request("a JSON patch is a list of operations"));
-            }
-            let new = patched(old, patch).map_err(Status::unprocessable)?;
-            decodable(&new, "Pod")?;
-            Ok(new)
+            let new = json_patch(old, patch).map_err(|wrong| Status::unpatchable(wrong.http_code(), &wrong))?;
+            decoded(new, "Pod", validation, warnings)
         }
     }
 }
 
-/// Strict decoding (`fieldValidation=Strict`): no unknown fields, no wrong types. Kinds that no rule looks
-/// into are stored as they are.
-pub(crate) fn decodable(object: &Value, kind: &str) -> Result<(), Status> {
+/// The object without fields that nobody knows, if that is how they are to be taken. Kinds that no rule looks into are stored
+/// as they are.
+pub(crate) fn decoded(
+    mut object: Value,
+    kind: &str,
+    validation: FieldValidation,
+    warnings: &mut Vec<String>,
+) -> Result<Value, Status> {
     match kind {
-        "Pod" | "Secret" | "ConfigMap" => strictly(check_fields(object, kind), kind),
-        _ => Ok(()),
+        "Pod" | "Secret" | "ConfigMap" => {
+            if !known(check_fields(&object, kind), kind, validation, warnings)? {
+                drop_unknown_fields(&mut object, kind);
+            }
+            Ok(object)
+        }
+        _ => Ok(object),
     }
 }
 
-fn strictly(problems: Vec<FieldProblem>, kind: &str) -> Result<(), Status> {
+/// Whether every field is known. A field of the wrong type can't be read, whatever is done about unknown ones.
+fn known(
+    problems: Vec<FieldProblem>,
+    kind: &str,
+    validation: FieldValidation,
+    warnings: &mut Vec<String>,
+) -> Result<bool, Status> {
     if problems.is_empty() {
-        return Ok(());
+        return Ok(true);
     }
-    let told: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    let (unknown, unreadable): (Vec<_>, Vec<_>) =
+        problems.iter().partition(|problem| problem.reason == ProblemReason::UnknownField);
+    match validation {
+        FieldValidation::Strict => return Err(undecodable(&problems, kind, "strict decoding error: ")),
+        FieldValidation::Warn | FieldValidation::Ignore if !unreadable.is_empty() => {
+            return Err(undecodable(unreadable, kind, ""));
+        }
+        FieldValidation::Warn => {
+            warnings.extend(unknown.iter().map(|problem| format!("unknown field {:?}", problem.path)));
+        }
+        FieldValidation::Ignore => {}
+    }
+    Ok(false)
+}
+
+fn undecodable<'p>(problems: impl IntoIterator<Item = &'p FieldProblem>, kind: &str, how: &str) -> Status {
+    let told: Vec<String> = problems.into_iter().map(ToString::to_string).collect();
     let told = told.join(", ");
-    let message =
-        format!("{kind} in version \"v1\" cannot be handled as a {kind}: strict decoding error: {told}");
-    Err(Status::bad_request(message))
+    Status::bad_request(format!("{kind} in version \"v1\" cannot be handled as a {kind}: {how}{told}"))
 }
 
 /// A pod's defaults; it must have a spec to hold them.

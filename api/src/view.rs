@@ -1,6 +1,7 @@
 //! Reading a whole object: lists, entries by name, texts. What is absent or of the wrong type reads as empty.
 
 use serde_json::Value;
+use std::collections::BTreeSet;
 
 /// The object at a field, or null.
 pub(crate) fn at<'a>(value: &'a Value, field: &str) -> &'a Value {
@@ -42,7 +43,8 @@ pub(crate) fn only_in<'a>(
     these: &'a [Value],
     others: &'a [Value],
 ) -> impl Iterator<Item = (usize, &'a Value)> {
-    these.iter().enumerate().filter(|(_, e)| named(others, name(e)).is_none())
+    let known: BTreeSet<&str> = others.iter().map(name).collect();
+    these.iter().enumerate().filter(move |(_, e)| !known.contains(name(e)))
 }
 
 /// `metadata.generation`.

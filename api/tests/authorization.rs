@@ -143,7 +143,7 @@ fn an_explained_request_is_authorized_first() {
     let request = Request::Dynamic { namespace: "default".into(), name: "web".into(), body };
     let event = ApiEvent::new(world.now, request, "bob");
     let rbac = Rbac::read(&[binding("RoleBinding", "ClusterRole", "edit", user("bob"))]);
-    let (response, account) = world.api.explain(&event, &User::named("bob"), Some(&rbac));
+    let (response, account) = world.api.explain(&event, Some(&rbac));
     let Response::Rejected(status) = response else { panic!("accepted") };
     assert_eq!(status.code, 403);
     assert_eq!(

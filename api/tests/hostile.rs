@@ -2,7 +2,7 @@
 
 mod support;
 
-use nodefold_api::admission::{Answer, WebhookAnswer};
+use nodefold_api::admission::Answer;
 use nodefold_api::{Api, ApiConfig, ApiEvent, Body, Request};
 use nodefold_core::ids::PodUid;
 use nodefold_core::time::Time;
@@ -156,14 +156,11 @@ proptest! {
         for (i, object) in manifests.into_iter().enumerate() {
             world.ask(Request::Create { object, uid: PodUid(i as u128) });
         }
-        let webhooks = vec![WebhookAnswer {
-            configuration: "a".into(),
-            webhook: "web".into(),
-            answer: Answer::Allowed { patch: Some(patch) },
-        }];
         for body in bodies {
             let request = Request::Dynamic { namespace: "default".into(), name: "web".into(), body };
-            let event = ApiEvent { webhooks: webhooks.clone(), ..ApiEvent::new(Time(1), request, "test") };
+            let event = ApiEvent::new(Time(1), request, "test");
+            let answer = Answer::Allowed { patch: Some(patch.clone()) };
+            let event = support::answered(&world.api, event, |_| Some(answer.clone()));
             world.log.push(event.clone());
             let before = world.api.digest();
             let answer = world.api.apply(&event);

@@ -280,7 +280,7 @@ impl Drawing {
         }
         let Ok(event) = ApiEvent::from_bytes(&foreign.bytes) else { return };
         let lane = self.lane(Key::Node);
-        let text = format!("{}: {}", event.user, requests::asked(&event).what);
+        let text = format!("{}: {}", event.user.name, requests::asked(&event).what);
         let mut entry = self.entry(record, foreign.at, lane, "request", text);
         entry.raw = Some(short(requests::to_json(&event.request).to_string()));
         self.push(entry);

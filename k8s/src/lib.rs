@@ -16,17 +16,20 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub mod apply;
 mod canonical;
 mod check;
 mod defaults;
 mod document;
 mod event;
 mod fields;
+mod json_patch;
 pub mod merge;
 mod mirror;
 mod object;
 mod openapi;
 mod problem;
+mod prune;
 mod qos;
 pub mod quantity;
 mod read_container;
@@ -45,10 +48,12 @@ pub use defaults::{containers_together, default_pod};
 pub use document::{Document, InputError, parse_documents};
 pub use event::{Recorded, event_to_json};
 pub use fields::resource_list_from_json;
+pub use json_patch::{JsonPatchError, json_merge, json_patch};
 pub use mirror::{MIRROR_ANNOTATION, mirror_from_json, mirror_to_json};
 pub use object::{default_object, object_data, object_ref, object_version};
 pub use openapi::openapi_schemas;
 pub use problem::{FieldProblem, ProblemReason};
+pub use prune::{drop_unknown_fields, drop_unknown_patch_fields};
 pub use qos::qos_class;
 pub use read_pod::{pod_from_json, pod_uid};
 pub use spans::{Place, Spans};

@@ -1,4 +1,4 @@
-//! The fields of v1.Pod, Secret and ConfigMap with their types: Kubernetes' own (from `k8s-openapi`) and the
+//! The fields of all kinds that nodefold serves, with their types: Kubernetes' own (from `k8s-openapi`) and the
 //! two that KEP-6395 adds.
 
 use serde_json::{Map, Value};
@@ -56,9 +56,9 @@ impl Schema {
         if KINDS.contains(&kind) { self.types.get(&format!("{CORE}{kind}")) } else { None }
     }
 
-    /// All types, by name.
-    pub fn types(&self) -> impl Iterator<Item = (&str, &Type)> {
-        self.types.iter().map(|(name, of)| (name.as_str(), of))
+    /// The type of that full name.
+    pub fn named(&self, name: &str) -> Option<&Type> {
+        self.types.get(name)
     }
 
     /// The type itself, if `of` only names one.

@@ -16,6 +16,8 @@ use std::sync::Arc;
 pub struct Answer {
     pub code: u16,
     pub body: String,
+    /// The texts of its `Warning` headers.
+    pub warnings: Vec<String>,
 }
 
 impl Answer {
@@ -112,7 +114,10 @@ pub fn read_answer(stream: impl Read) -> Answer {
             }
         }
     }
-    Answer { code, body: String::from_utf8_lossy(&body).into_owned() }
+    let warnings = head.lines().filter_map(|line| line.split_once(": "));
+    let warnings = warnings.filter(|(name, _)| name.eq_ignore_ascii_case("warning"));
+    let warnings = warnings.map(|(_, text)| text.trim_start_matches("299 - ").trim_matches('"').to_owned()).collect();
+    Answer { code, body: String::from_utf8_lossy(&body).into_owned(), warnings }
 }
 
 pub fn read_head(reader: &mut impl BufRead) -> String {

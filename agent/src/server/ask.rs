@@ -3,7 +3,9 @@
 use super::failure::Failure;
 use super::resource::{Resource, Subresource};
 use super::watch::Subscription;
+use nodefold_api::FieldValidation;
 use nodefold_api::admission::attributes::User;
+use nodefold_api::admission::{WebhookAnswer, WebhookCall};
 use nodefold_core::ids::Name;
 use serde_json::Value;
 use std::path::PathBuf;
@@ -21,8 +23,19 @@ pub struct Ask {
     pub target: Target,
     /// What is asked.
     pub what: What,
+    /// How it is to be taken.
+    pub how: How,
     /// Where the answer goes.
     pub reply: oneshot::Sender<Reply>,
+}
+
+/// How a request is to be taken, besides what it asks.
+#[derive(Clone, Debug, Default)]
+pub struct How {
+    /// What becomes of fields that nobody knows.
+    pub field_validation: FieldValidation,
+    /// What webhooks said about it.
+    pub webhooks: Vec<WebhookAnswer>,
 }
 
 /// What a request is about, as roles and records name it.
@@ -44,7 +57,7 @@ pub enum Target {
 }
 
 /// What is asked.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum What {
     /// The object, or the part.
     Get,
@@ -160,6 +173,8 @@ pub enum Reply {
     Log(LogPlace),
     /// It may be done.
     Permitted,
+    /// Somebody is to be asked first; then it is asked again, with what they said.
+    Call(Box<(WebhookCall, What)>),
     /// It is refused.
     Refused(Failure),
 }

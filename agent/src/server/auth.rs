@@ -36,14 +36,14 @@ impl Tokens {
         let mut known = Vec::new();
         for (i, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
             let mut parts = line.splitn(4, ',').map(str::trim);
-            let (Some(token), Some(user), Some(_uid)) = (parts.next(), parts.next(), parts.next()) else {
+            let (Some(token), Some(user), Some(uid)) = (parts.next(), parts.next(), parts.next()) else {
                 let what = format!("{}, line {}: write token,user,uid,\"groups\"", path.display(), i + 1);
                 return Err(Fault::refused(what));
             };
             let groups = parts.next().unwrap_or_default().trim_matches('"');
             let groups: Vec<String> =
                 groups.split(',').map(|g| g.trim().to_owned()).filter(|g| !g.is_empty()).collect();
-            known.push((token.to_owned(), with_groups(user, &groups)));
+            known.push((token.to_owned(), User { uid: uid.into(), ..with_groups(user, &groups) }));
         }
         Ok(Tokens { known })
     }
@@ -115,7 +115,7 @@ mod tests {
         std::fs::write(&file, "s3cret,jane,1,\"devs,ops\"\n\nother,joe,2\n").unwrap();
         let tokens = Tokens::read(&file).unwrap();
         let jane = user(&Peer::Unknown, Some("Bearer s3cret"), &tokens).unwrap();
-        assert_eq!(&*jane.name, "jane");
+        assert_eq!((&*jane.name, &*jane.uid), ("jane", "1"));
         assert_eq!(
             jane.groups.iter().map(|g| &**g).collect::<Vec<_>>(),
             ["devs", "ops", "system:authenticated"]

@@ -1,6 +1,7 @@
 //! Why a request is refused, as v1.Status. What `Api` refuses comes from it; here are the refusals that only a server makes.
 
 use nodefold_api::Status;
+use nodefold_api::admission::WebhookCall;
 use serde_json::{Map, Value, json};
 
 /// A refusal.
@@ -10,6 +11,10 @@ pub struct Failure {
     pub code: u16,
     /// The object that is sent.
     pub status: Value,
+    /// `Warning` headers.
+    pub warnings: Vec<String>,
+    /// It is no refusal yet: this webhook is to be asked first.
+    pub call: Option<Box<WebhookCall>>,
 }
 
 impl Failure {
@@ -25,7 +30,7 @@ impl Failure {
             status["details"] = Value::Object(details);
         }
         status["code"] = json!(code);
-        Failure { code, status }
+        Failure { code, status, warnings: Vec::new(), call: None }
     }
 
     /// 400.
@@ -140,6 +145,11 @@ impl Failure {
         Failure::new(500, "InternalError", format!("Internal error occurred: {message}"))
     }
 
+    /// No refusal yet: a webhook is to be asked.
+    pub fn until_asked(call: WebhookCall) -> Failure {
+        Failure { call: Some(Box::new(call)), ..Failure::internal("a webhook is to be asked first") }
+    }
+
     /// 503: the node's loop has ended.
     pub fn unavailable() -> Failure {
         Failure::new(503, "ServiceUnavailable", "the node is ending")
@@ -168,6 +178,6 @@ fn details(group: &str, resource: &str, name: &str) -> Map<String, Value> {
 
 impl From<Status> for Failure {
     fn from(status: Status) -> Failure {
-        Failure { code: status.code, status: status.to_json() }
+        Failure { code: status.code, status: status.to_json(), warnings: Vec::new(), call: None }
     }
 }

@@ -131,7 +131,7 @@ impl History {
         let asked = self.asked.entry(uid).or_default();
         asked.retain(|name, _| wanted.contains(name));
         for name in wanted {
-            asked.entry(name).or_insert_with(|| Asked { by: event.user.clone(), at: event.at });
+            asked.entry(name).or_insert_with(|| Asked { by: event.user.name.clone(), at: event.at });
         }
     }
 

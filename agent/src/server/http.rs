@@ -1,21 +1,22 @@
 //! One request from its head to its answer: who asks, what is asked, the loop's reply in the form that the client accepts.
 
-use super::ask::{Ask, Manager, Reply, Target, WatchFrom, What};
+use super::ask::{Ask, How, Manager, Reply, Target, WatchFrom, What};
 use super::auth::{self, Peer};
 use super::failure::Failure;
 use super::query::Query;
 use super::render::Form;
 use super::resource::{Resource, Subresource};
-use super::route::{NoRoute, Route, route};
+use super::route::{NoRoute, Route, route, unescaped};
 use super::selection::Selection;
 use super::watching::Watching;
-use super::{Server, body, logs, openapi};
+use super::{Server, body, logs, openapi, webhooks};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Limited};
 use hyper::body::{Frame, Incoming};
 use hyper::header::{HeaderMap, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
 use jiff::Timestamp;
+use nodefold_api::FieldValidation;
 use nodefold_api::admission::attributes::User;
 use serde_json::{Value, json};
 use std::convert::Infallible;
@@ -95,7 +96,11 @@ pub async fn serve(server: Arc<Server>, peer: Peer, request: Request<Incoming>) 
     };
     let (answer, retry) = match answer(&server, &peer, request, found).await {
         Ok(answer) => (answer, None),
-        Err(failure) => (Answer::json(failure.code, &failure.status), failure.retry_after()),
+        Err(failure) => {
+            let retry = failure.retry_after();
+            let answer = Answer::json(failure.code, &failure.status);
+            (Answer { warnings: failure.warnings, ..answer }, retry)
+        }
     };
     server.metrics.answered(method.as_str(), resource, answer.code);
     let mut response = Response::new(answer.body);
@@ -139,7 +144,8 @@ async fn answer(
         NoRoute::Unknown => Failure::no_such_route(),
     })?;
     let query = Query::read(request.uri().query().unwrap_or_default())?;
-    let caller = Caller { server: server.clone(), user, impersonator };
+    let field_validation = query.field_validation()?;
+    let caller = Caller { server: server.clone(), user, impersonator, field_validation };
     match found {
         Route::Collection(resource, namespace) => {
             caller.collection(request, &query, resource, namespace.unwrap_or_default()).await
@@ -171,7 +177,15 @@ fn impersonated(headers: &HeaderMap, real: User) -> (User, Option<User>) {
         None => (real, None),
         Some(name) => {
             let groups: Vec<String> = headers.get_all("impersonate-group").iter().filter_map(text).collect();
-            (auth::with_groups(&name, &groups), Some(real))
+            let mut user = auth::with_groups(&name, &groups);
+            user.uid = headers.get("impersonate-uid").and_then(text).unwrap_or_default().into();
+            for (key, value) in headers {
+                let key = key.as_str().strip_prefix("impersonate-extra-").and_then(unescaped);
+                if let (Some(key), Some(value)) = (key, text(value)) {
+                    user.extra.entry(key.into()).or_default().push(value.into());
+                }
+            }
+            (user, Some(real))
         }
     }
 }
@@ -181,14 +195,33 @@ struct Caller {
     server: Arc<Server>,
     user: User,
     impersonator: Option<User>,
+    field_validation: FieldValidation,
 }
 
+/// A request for which webhooks were asked so often gives up: what it is about changes faster than they answer.
+const MOST_CALLS: usize = 64;
+
 impl Caller {
-    /// Asks the node's loop.
-    async fn ask(&self, target: Target, what: What) -> Result<Reply, Failure> {
+    /// Asks the node's loop, and webhooks for it.
+    async fn ask(&self, target: Target, mut what: What) -> Result<Reply, Failure> {
+        let mut how = How { field_validation: self.field_validation, webhooks: Vec::new() };
+        for _ in 0..MOST_CALLS {
+            match self.send(target.clone(), what, how.clone()).await? {
+                Reply::Call(asked) => {
+                    let (call, again) = *asked;
+                    how.webhooks.push(webhooks::ask(&call).await);
+                    what = again;
+                }
+                reply => return Ok(reply),
+            }
+        }
+        Err(Failure::internal("the object changes faster than webhooks answer"))
+    }
+
+    async fn send(&self, target: Target, what: What, how: How) -> Result<Reply, Failure> {
         let (reply, answer) = oneshot::channel();
-        let ask =
-            Ask { user: self.user.clone(), impersonator: self.impersonator.clone(), target, what, reply };
+        let (user, impersonator) = (self.user.clone(), self.impersonator.clone());
+        let ask = Ask { user, impersonator, target, what, how, reply };
         self.server.asks.try_send(ask).map_err(|refused| match refused {
             crossbeam_channel::TrySendError::Full(_) => {
                 Failure::too_many_requests("too many requests wait, please try again later", 1)
@@ -421,6 +454,7 @@ impl Caller {
             server: self.server.clone(),
             user: self.user.clone(),
             impersonator: self.impersonator.clone(),
+            field_validation: self.field_validation,
         };
         tokio::spawn(async move {
             let uid = place.uid.clone();
@@ -519,6 +553,8 @@ fn shown(reply: Reply, form: Form, resource: &'static Resource) -> Result<Answer
         Reply::List { items, version } => Ok(Answer::json(200, &form.list(resource, &items, version))),
         Reply::Permitted => Ok(Answer::json(200, &json!({}))),
         Reply::Refused(failure) => Err(failure),
-        Reply::Watch(_) | Reply::Log(_) => Err(Failure::internal("another answer was asked for")),
+        Reply::Watch(_) | Reply::Log(_) | Reply::Call(_) => {
+            Err(Failure::internal("another answer was asked for"))
+        }
     }
 }

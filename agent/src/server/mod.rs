@@ -9,6 +9,7 @@
 //! | `hub/` | the store, the node, the journal, what executes | wait for a client |
 //! | `history.rs` | what ran, and who asked | decide anything |
 //! | `watch.rs` | what watchers are told from | wait for a watcher |
+//! | `webhooks.rs` | calls of admission webhooks | decide what an answer means |
 //! | `limits.rs`, `patient.rs` | how much, how often, how long | |
 
 mod ask;
@@ -39,6 +40,7 @@ mod table;
 mod vault;
 mod watch;
 mod watching;
+mod webhooks;
 
 pub use hub::{API_STREAM, AUDIT_STREAM, Host, Listener, Waker};
 pub use limits::Limits;

@@ -1,5 +1,5 @@
 //! OpenAPI documents, as far as kubectl reads them: schemas for `explain` and, for its checks before it sends, that a PATCH
-//! takes `fieldValidation`. The schemas of Pod, Secret and ConfigMap are whole; of other kinds only the frame is told.
+//! takes `fieldValidation`. Kubernetes' kinds are told whole, with its own descriptions; of nodefold's own only the frame.
 
 use super::resource::{RESOURCES, Resource, groups};
 use serde_json::{Map, Value, json};
@@ -20,14 +20,16 @@ pub fn root() -> Value {
 
 /// Changes with the documents: clients keep what they have for it.
 pub fn revision() -> u64 {
-    xxhash_rust::xxh3::xxh3_64(concat!(env!("CARGO_PKG_VERSION"), "/1").as_bytes())
+    xxhash_rust::xxh3::xxh3_64(concat!(env!("CARGO_PKG_VERSION"), "/2").as_bytes())
 }
 
 /// The document of a group's version.
 pub fn document(group: &str, version: &str) -> Value {
     let mut paths = Map::new();
-    let mut schemas = if group.is_empty() { nodefold_k8s::openapi_schemas() } else { Map::new() };
-    for resource in RESOURCES.iter().filter(|r| r.group == group && r.version == version) {
+    let served = || RESOURCES.iter().filter(|r| r.group == group && r.version == version);
+    let names: Vec<String> = served().map(schema_name).collect();
+    let mut schemas = nodefold_k8s::openapi_schemas(names.iter().map(String::as_str));
+    for resource in served() {
         let name = schema_name(resource);
         schemas.entry(name.clone()).or_insert_with(|| frame(resource));
         if let Some(Value::Object(schema)) = schemas.get_mut(&name) {

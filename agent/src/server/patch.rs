@@ -2,12 +2,13 @@
 
 use super::ask::Change;
 use super::failure::Failure;
+use nodefold_api::FieldValidation;
 use nodefold_k8s::merge::strategic_merge_pod;
-use nodefold_k8s::{FieldProblem, check_patch_fields};
+use nodefold_k8s::{FieldProblem, check_patch_fields, json_merge, json_patch};
 use serde_json::{Map, Value};
 
 /// The object as the body wants it.
-pub fn changed(kind: &str, old: &Value, body: Change) -> Result<Value, Failure> {
+pub fn changed(kind: &str, old: &Value, body: Change, validation: FieldValidation) -> Result<Value, Failure> {
     match body {
         Change::Put(mut whole) => {
             // A body that says nothing of who owns the fields doesn't mean that nobody does.
@@ -21,7 +22,8 @@ pub fn changed(kind: &str, old: &Value, body: Change) -> Result<Value, Failure> 
         }
         Change::Strategic(patch) if kind == "Pod" => {
             let problems = check_patch_fields(&patch, kind);
-            if !problems.is_empty() {
+            // What is dropped is told of the whole pod that the patch makes.
+            if !problems.is_empty() && validation == FieldValidation::Strict {
                 let told: Vec<String> = problems.iter().map(FieldProblem::to_string).collect();
                 let what = format!(
                     "{kind} in version \"v1\" cannot be handled as a {kind}: strict decoding error: {}",
@@ -45,16 +47,11 @@ pub fn changed(kind: &str, old: &Value, body: Change) -> Result<Value, Failure> 
             Ok(new)
         }
         Change::Json(operations) => {
-            if !operations.is_array() {
-                return Err(Failure::bad_request("a JSON patch is a list of operations"));
-            }
-            let operations: json_patch::Patch = serde_json::from_value(operations)
-                .map_err(|error| Failure::bad_request(format!("error decoding patch: {error}")))?;
-            let mut new = old.clone();
-            json_patch::patch(&mut new, &operations).map_err(|error| {
-                Failure::new(422, "Invalid", format!("the patch can't be applied: {error}"))
-            })?;
-            Ok(new)
+            json_patch(old, &operations).map_err(|wrong| match wrong.http_code() {
+                400 => Failure::bad_request(wrong.to_string()),
+                413 => Failure::new(413, "RequestEntityTooLarge", wrong.to_string()),
+                code => Failure::new(code, "Invalid", format!("the patch can't be applied: {wrong}")),
+            })
         }
         Change::Apply { .. } => Err(Failure::internal("apply is no patch")),
     }
@@ -65,11 +62,6 @@ fn must_be_object(patch: &Value) -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::bad_request("the patch is no object"))
-}
-
-/// RFC 7396.
-fn json_merge(new: &mut Value, patch: &Value) {
-    json_patch::merge(new, patch);
 }
 
 /// Of kinds whose lists are all replaced as a whole, a strategic-merge patch is a merge patch; what speaks of lists' order and
@@ -91,6 +83,10 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use serde_json::json;
+
+    fn changed(kind: &str, old: &Value, body: Change) -> Result<Value, Failure> {
+        super::changed(kind, old, body, FieldValidation::Strict)
+    }
 
     #[test]
     fn each_kind_of_patch() {

@@ -2,6 +2,7 @@
 
 use super::failure::Failure;
 use super::route::unescaped;
+use nodefold_api::FieldValidation;
 use std::collections::BTreeMap;
 
 /// Parameters by name; of one that comes twice, the first.
@@ -42,6 +43,17 @@ impl Query {
                 .map(Some)
                 .map_err(|_| Failure::bad_request(format!("{name}: {text:?} is no number of zero or more"))),
         }
+    }
+
+    /// `fieldValidation`.
+    pub fn field_validation(&self) -> Result<FieldValidation, Failure> {
+        let stated = self.text("fieldValidation");
+        FieldValidation::read(stated).ok_or_else(|| {
+            let what = format!(
+                "fieldValidation: Unsupported value: {stated:?}: supported values: \"Ignore\", \"Strict\", \"Warn\""
+            );
+            Failure::new(422, "Invalid", what)
+        })
     }
 
     /// `dryRun=All`.

@@ -164,6 +164,22 @@ pub static RESOURCES: &[Resource] = &[
     Resource { group: RBAC, plural: "roles", singular: "role", kind: "Role", ..NONE },
     Resource {
         group: ADMISSION,
+        plural: "mutatingadmissionpolicies",
+        singular: "mutatingadmissionpolicy",
+        kind: "MutatingAdmissionPolicy",
+        namespaced: false,
+        ..NONE
+    },
+    Resource {
+        group: ADMISSION,
+        plural: "mutatingadmissionpolicybindings",
+        singular: "mutatingadmissionpolicybinding",
+        kind: "MutatingAdmissionPolicyBinding",
+        namespaced: false,
+        ..NONE
+    },
+    Resource {
+        group: ADMISSION,
         plural: "mutatingwebhookconfigurations",
         singular: "mutatingwebhookconfiguration",
         kind: "MutatingWebhookConfiguration",

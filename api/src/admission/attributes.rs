@@ -3,6 +3,7 @@
 use crate::admission::selector::labels;
 use crate::view::{at, text};
 use nodefold_core::ids::Name;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -28,13 +29,56 @@ impl Operation {
     }
 }
 
-/// Who asks.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Who asks. In a journal a user whose name says everything is that name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Written", into = "Written")]
 pub struct User {
     /// The user's name.
     pub name: Name,
+    /// Which of all users that ever had the name; empty if whoever authenticated doesn't know.
+    pub uid: Name,
     /// Groups that the user is in.
     pub groups: Vec<Name>,
+    /// What else whoever authenticated knows.
+    pub extra: BTreeMap<Name, Vec<Name>>,
+}
+
+/// A user as bytes.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum Written {
+    Named(Name),
+    Whole {
+        name: Name,
+        #[serde(default, skip_serializing_if = "is_unknown")]
+        uid: Name,
+        groups: Vec<Name>,
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        extra: BTreeMap<Name, Vec<Name>>,
+    },
+}
+
+fn is_unknown(uid: &Name) -> bool {
+    uid.is_empty()
+}
+
+impl From<Written> for User {
+    fn from(written: Written) -> User {
+        match written {
+            Written::Named(name) => User::named(&name),
+            Written::Whole { name, uid, groups, extra } => User { name, uid, groups, extra },
+        }
+    }
+}
+
+impl From<User> for Written {
+    fn from(user: User) -> Written {
+        if user == User::named(&user.name) {
+            return Written::Named(user.name);
+        }
+        let User { name, uid, groups, extra } = user;
+        Written::Whole { name, uid, groups, extra }
+    }
 }
 
 impl User {
@@ -51,7 +95,21 @@ impl User {
             _ => {}
         }
         groups.push("system:authenticated".into());
-        User { name: name.into(), groups }
+        User { name: name.into(), uid: Name::default(), groups, extra: BTreeMap::new() }
+    }
+
+    /// `authentication.k8s.io/v1` UserInfo.
+    fn info(&self) -> Value {
+        let texts = |names: &[Name]| names.iter().map(|name| json!(&**name)).collect::<Vec<_>>();
+        let mut info = json!({"username": &*self.name, "groups": texts(&self.groups)});
+        if !self.uid.is_empty() {
+            info["uid"] = json!(&*self.uid);
+        }
+        if !self.extra.is_empty() {
+            let extra = self.extra.iter().map(|(key, values)| (key.to_string(), texts(values).into()));
+            info["extra"] = Value::Object(extra.collect());
+        }
+        info
     }
 }
 
@@ -120,6 +178,20 @@ impl<'a> Attributes<'a> {
         [self.object, self.old_object].into_iter().filter(|object| !object.is_null()).map(labels)
     }
 
+    /// The operation's own options, as far as they are known here.
+    fn options(&self) -> Value {
+        let kind = match self.operation {
+            Operation::Create => "CreateOptions",
+            Operation::Update => "UpdateOptions",
+            Operation::Delete => "DeleteOptions",
+        };
+        let mut options = json!({"apiVersion": "meta.k8s.io/v1", "kind": kind});
+        if self.dry_run {
+            options["dryRun"] = json!(["All"]);
+        }
+        options
+    }
+
     /// The `AdmissionRequest` that webhooks are sent and expressions see as `request`.
     pub fn request(&self) -> Value {
         let gvk = json!({"group": self.group, "version": self.version, "kind": self.kind});
@@ -128,9 +200,7 @@ impl<'a> Attributes<'a> {
             "kind": gvk, "resource": gvr, "subResource": self.subresource,
             "requestKind": gvk, "requestResource": gvr, "requestSubResource": self.subresource,
             "name": self.name, "namespace": self.namespace, "operation": self.operation.as_str(),
-            "userInfo": {"username": &*self.user.name,
-                "groups": self.user.groups.iter().map(|g| &**g).collect::<Vec<_>>()},
-            "dryRun": self.dry_run,
+            "userInfo": self.user.info(), "dryRun": self.dry_run, "options": self.options(),
         })
     }
 }

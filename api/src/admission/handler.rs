@@ -120,6 +120,12 @@ impl Handler {
         !self.kind.is_webhook() && first.is_some_and(|part| part.means(request) == Ok(true))
     }
 
+    /// It is asked again after a change that it hasn't seen.
+    pub fn wants_reinvocation(&self) -> bool {
+        let holder = if self.kind.is_webhook() { &self.manifest } else { at(&self.manifest, "spec") };
+        text(holder, "reinvocationPolicy") == "IfNeeded"
+    }
+
     /// It only warns or writes to the audit log.
     pub fn never_denies(&self) -> bool {
         let actions = list(at(&self.binding, "spec"), "validationActions");

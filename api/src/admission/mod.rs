@@ -4,26 +4,36 @@
 //! before anything that could change the object; defaults before validation, which they can break (C13); what only
 //! refuses comes last, ResourceQuota at the very end.
 //!
-//! MutatingAdmissionPolicies count for the gate but are not evaluated: one that means a request stops it, unless its
-//! failurePolicy is Ignore. Webhooks are called by whoever drives the reducer (`webhook`).
+//! Webhooks are called by whoever drives the reducer (`webhook`).
 
+mod always_pull;
 pub mod attributes;
 pub(crate) mod cluster;
+mod constructed;
 pub mod coverage;
 mod expression;
 pub mod handler;
+mod image_policy;
 mod library;
 mod limit_ranger;
+mod mutating_policy;
+mod mutation;
 mod node;
+mod params;
 mod pod_security;
 mod policy;
 mod resource_quota;
+mod review;
 pub mod rule;
 pub mod selector;
+mod service_account;
 mod values;
 mod webhook;
 
-pub use webhook::{Answer, WebhookAnswer, WebhookCall};
+pub use image_policy::ImagePolicy;
+pub(crate) use mutation::mutate;
+pub use review::{Endpoint, Unreachable};
+pub use webhook::{Answer, ReviewKind, WebhookAnswer, WebhookCall};
 
 use crate::Api;
 use crate::account::{Account, Stage, Verdict};
@@ -140,64 +150,6 @@ fn not_covered(request: &Attributes<'_>, missing: &[&Judged<'_>]) -> Status {
     status
 }
 
-/// Stage 6. Defaults, then mutating handlers. `object` is the client's, and changed.
-pub(crate) fn mutate(
-    api: &Api,
-    request: &Attributes<'_>,
-    handlers: &Handlers,
-    call: &mut Call<'_>,
-) -> Result<Value, Status> {
-    let mut object = request.object.clone();
-    let filled = limit_ranger::fill_in(request, Cluster(&api.store), &mut object);
-    if !filled.is_empty() {
-        call.account.tell(Stage::Mutation, Verdict::Changed, || {
-            ("LimitRanger".to_owned(), format!("defaults for {}", filled.join(", ")))
-        });
-    }
-    for handler in handlers.all() {
-        let now = Attributes { object: &object, ..request.clone() };
-        match handler.kind {
-            HandlerKind::MutatingPolicy => mutating_policy(&now, handler, call.account)?,
-            HandlerKind::MutatingWebhook => {
-                let patch = dispatch(api, &now, handler, Stage::Mutation, call)?;
-                if let Some(patch) = patch {
-                    object = patched(&object, &patch)
-                        .map_err(|wrong| Status::internal(&format!("patch of {handler}: {wrong}")))?;
-                }
-            }
-            HandlerKind::ValidatingWebhook | HandlerKind::ValidatingPolicy => {}
-        }
-    }
-    Ok(object)
-}
-
-/// A JSON patch (RFC 6902), applied.
-pub(crate) fn patched(object: &Value, patch: &Value) -> Result<Value, String> {
-    let patch: json_patch::Patch = serde_json::from_value(patch.clone()).map_err(|e| e.to_string())?;
-    let mut object = object.clone();
-    json_patch::patch(&mut object, &patch).map_err(|e| e.to_string())?;
-    Ok(object)
-}
-
-fn mutating_policy(request: &Attributes<'_>, handler: &Handler, account: &mut Account) -> Result<(), Status> {
-    if handler.means(request) != Ok(true) {
-        return Ok(());
-    }
-    let why = "MutatingAdmissionPolicies are not evaluated here";
-    match handler.failure_policy {
-        FailurePolicy::Ignore => {
-            account.tell(Stage::Mutation, Verdict::Skipped, || {
-                (handler.to_string(), format!("{why} (failurePolicy Ignore)"))
-            });
-            Ok(())
-        }
-        FailurePolicy::Fail => {
-            account.tell(Stage::Mutation, Verdict::Refused, || (handler.to_string(), why.to_owned()));
-            Err(Status::internal(&format!("{handler}: {why}")))
-        }
-    }
-}
-
 /// Asks a webhook. A mutating one's patch.
 fn dispatch(
     api: &Api,
@@ -211,23 +163,26 @@ fn dispatch(
         Ok(false) => return Ok(None),
         Err(wrong) => return Err(Status::internal(&format!("{handler}: {wrong:?}"))),
     }
-    let outcome = webhook::decide(request, handler, call.answers, api.config.absent_webhooks_allow);
-    if outcome.is_unanswered() && call.due.is_none() {
-        call.due = Some(webhook::call(request, handler));
-    }
+    let cluster = Cluster(&api.store);
+    let decided = webhook::decide(request, handler, cluster, call.answers, api.config.absent_webhooks_allow);
+    call.is_due(decided.unasked);
     let mut tell = |verdict, what: &str| {
         call.account.tell(stage, verdict, || (handler.to_string(), what.to_owned()));
     };
-    match outcome {
-        webhook::Outcome::NotAsked(why) => tell(Verdict::Skipped, &why),
-        webhook::Outcome::Ignored { why, .. } => tell(Verdict::Skipped, &why),
+    match decided.outcome {
+        webhook::Outcome::NotAsked(why) | webhook::Outcome::Ignored(why) => tell(Verdict::Skipped, &why),
         webhook::Outcome::Assumed => tell(Verdict::Passed, "would be called, and is taken to allow"),
-        webhook::Outcome::Allowed(None) => tell(Verdict::Passed, "allowed"),
-        webhook::Outcome::Allowed(Some(patch)) => {
-            tell(Verdict::Changed, "allowed with a patch");
-            return Ok(Some(patch));
+        webhook::Outcome::Allowed(given) => {
+            let patch = match &given.answer {
+                Answer::Allowed { patch } => patch.clone(),
+                Answer::Denied { .. } | Answer::Failed { .. } => None,
+            };
+            let verdict = if patch.is_some() { Verdict::Changed } else { Verdict::Passed };
+            tell(verdict, if patch.is_some() { "allowed with a patch" } else { "allowed" });
+            call.heard(given);
+            return Ok(patch);
         }
-        webhook::Outcome::Refused { status, .. } => {
+        webhook::Outcome::Refused(status) => {
             tell(Verdict::Refused, short(&status));
             return Err(status);
         }
@@ -243,12 +198,19 @@ pub(crate) fn validate(
     call: &mut Call<'_>,
 ) -> Result<(), Status> {
     let cluster = Cluster(&api.store);
+    if api.config.always_pull_images {
+        plugin("AlwaysPullImages", always_pull::check(request), call.account)?;
+    }
+    if let Some(settings) = &api.config.image_policy {
+        image_policy::check(request, settings, call)?;
+    }
     plugin("LimitRanger", limit_ranger::check(request, cluster), call.account)?;
+    plugin("ServiceAccount", service_account::check(request, cluster), call.account)?;
     security(request, call.account)?;
     plugin("PodResizeValidator", node::can_hold(request, cluster), call.account)?;
     plugin("NodeDeclaredFeatureValidator", node::declares(request, cluster), call.account)?;
     for handler in handlers.all().iter().filter(|h| h.kind == HandlerKind::ValidatingPolicy) {
-        validating_policy(request, handler, cluster, call.account)?;
+        validating_policy(request, handler, cluster, call)?;
     }
     for handler in handlers.all().iter().filter(|h| h.kind == HandlerKind::ValidatingWebhook) {
         dispatch(api, request, handler, Stage::Admission, call)?;
@@ -290,7 +252,7 @@ fn validating_policy(
     request: &Attributes<'_>,
     handler: &Handler,
     cluster: Cluster<'_>,
-    account: &mut Account,
+    call: &mut Call<'_>,
 ) -> Result<(), Status> {
     let judgement = match handler.means(request) {
         Ok(true) => policy::judge(request, handler, cluster),
@@ -298,6 +260,8 @@ fn validating_policy(
         Err(_) if handler.failure_policy == FailurePolicy::Ignore => return Ok(()),
         Err(wrong) => return Err(Status::internal(&format!("{handler}: {wrong:?}"))),
     };
+    call.warnings.extend(judgement.warnings.iter().cloned());
+    let account = &mut *call.account;
     let mut tell = |verdict, what: &str| {
         account.tell(Stage::Admission, verdict, || (handler.to_string(), what.to_owned()));
     };

@@ -5,8 +5,8 @@ use super::attributes::Attributes;
 use super::cluster::Cluster;
 use super::expression::Scope;
 use super::handler::{FailurePolicy, Handler};
-use super::selector::{Selector, labels};
-use crate::view::{at, list, name, text};
+use super::params::{self, Params};
+use crate::view::{at, list, text};
 use serde_json::Value;
 
 /// What a policy with its binding says of a request.
@@ -57,7 +57,7 @@ pub(super) fn judge(request: &Attributes<'_>, handler: &Handler, cluster: Cluste
     let mut judgement =
         Judgement { denials: Vec::new(), warnings: Vec::new(), audited: Vec::new(), skipped: None };
     let spec = at(&handler.manifest, "spec");
-    let found = match params(request, handler, cluster) {
+    let found = match params::of(request, handler, cluster) {
         Params::Found(found) => found,
         Params::Skip(why) => {
             judgement.skipped = Some(why);
@@ -69,7 +69,7 @@ pub(super) fn judge(request: &Attributes<'_>, handler: &Handler, cluster: Cluste
         }
     };
     for params in &found {
-        let mut scope = Scope::new(request, params);
+        let mut scope = Scope::new(request, params, cluster, spec);
         match scope.conditions_hold(spec) {
             Ok(true) => {}
             Ok(false) => {
@@ -145,46 +145,5 @@ fn act(handler: &Handler, denial: Denial, judgement: &mut Judgement) {
     }
     if actions.is_empty() {
         judgement.denials.push(denial);
-    }
-}
-
-enum Params {
-    Found(Vec<Value>),
-    Skip(String),
-    Wrong(String),
-}
-
-/// The parameter objects that the binding refers to; one null if the policy has no params.
-fn params(request: &Attributes<'_>, handler: &Handler, cluster: Cluster<'_>) -> Params {
-    let kind = text(at(at(&handler.manifest, "spec"), "paramKind"), "kind");
-    let reference = at(at(&handler.binding, "spec"), "paramRef");
-    if kind.is_empty() || reference.is_null() {
-        return Params::Found(vec![Value::Null]);
-    }
-    let namespace = match text(reference, "namespace") {
-        "" => request.namespace,
-        given => given,
-    };
-    let wanted = name(reference);
-    let found: Vec<Value> = if wanted.is_empty() {
-        let selector = match Selector::read(at(reference, "selector")) {
-            Ok(selector) => selector,
-            Err(wrong) => return Params::Wrong(format!("paramRef.selector: {wrong}")),
-        };
-        let candidates = cluster.in_namespace(kind, namespace).chain(cluster.in_namespace(kind, ""));
-        candidates.filter(|object| selector.selects(&labels(object))).map(|o| Value::clone(o)).collect()
-    } else {
-        let own = cluster.object(kind, namespace, wanted).or_else(|| cluster.object(kind, "", wanted));
-        own.map(|object| Value::clone(object)).into_iter().collect()
-    };
-    if !found.is_empty() {
-        return Params::Found(found);
-    }
-    let what = if wanted.is_empty() { "by the selector".to_owned() } else { format!("{wanted:?}") };
-    match text(reference, "parameterNotFoundAction") {
-        "Allow" => Params::Skip(format!("no {kind} {what} is found, which the binding allows")),
-        _ => Params::Wrong(format!(
-            "no params found for policy binding with `Deny` parameterNotFoundAction: {kind} {what}"
-        )),
     }
 }

@@ -62,6 +62,11 @@ impl Fields {
         }
     }
 
+    /// By name.
+    pub fn entries(&self) -> impl Iterator<Item = (&str, &Field)> {
+        self.0.by_name.iter().map(|(name, value)| (name.as_str(), value))
+    }
+
     fn len(&self) -> i64 {
         i64::try_from(self.0.by_name.len()).unwrap_or(i64::MAX)
     }

@@ -192,12 +192,18 @@ fn is_let_go(holder: &Holder, removed_at: u64, pod: &Value, status: &Value) -> b
         }
 }
 
+/// Some part of the pod refers to a secret.
+pub(crate) fn names_a_secret(pod: &Value) -> bool {
+    all_references(pod).values().flatten().any(|reference| reference.kind == ReferenceKind::Secret)
+}
+
 /// What each part of a pod refers to. A mirror pod's node needs nothing of the API for it.
 fn references(pod: &Value) -> BTreeMap<Holder, BTreeSet<Reference>> {
+    if is_mirror(pod) { BTreeMap::new() } else { all_references(pod) }
+}
+
+fn all_references(pod: &Value) -> BTreeMap<Holder, BTreeSet<Reference>> {
     let mut found = Found { namespace: text(at(pod, "metadata"), "namespace").into(), held: BTreeMap::new() };
-    if is_mirror(pod) {
-        return found.held;
-    }
     let account = match text(at(pod, "spec"), "serviceAccountName") {
         "" => text(at(pod, "spec"), "serviceAccount"),
         given => given,

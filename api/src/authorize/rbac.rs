@@ -12,6 +12,9 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt;
 
+/// Who is in this group may do everything, whatever roles say.
+pub const MASTERS: &str = "system:masters";
+
 /// What is asked for.
 #[derive(Copy, Clone, Debug)]
 pub struct Ask<'a> {
@@ -65,6 +68,8 @@ struct PolicyRule {
     groups: Vec<String>,
     resources: Vec<String>,
     names: Vec<String>,
+    /// Paths that are no object's.
+    paths: Vec<String>,
 }
 
 #[derive(Clone, Debug)]
@@ -116,6 +121,9 @@ impl Rbac {
 
     /// Whether the user may do that.
     pub fn decide(&self, user: &User, ask: &Ask<'_>) -> Ruling {
+        if user.groups.iter().any(|group| &**group == MASTERS) {
+            return Ruling::Allowed { by: format!("group {MASTERS}") };
+        }
         let in_place = |binding: &&Binding| binding.namespace.as_deref().is_none_or(|ns| ns == ask.namespace);
         for binding in self.bindings.iter().filter(in_place) {
             if binding.subjects.iter().any(|subject| subject.is(user))
@@ -130,6 +138,18 @@ impl Rbac {
             namespace => format!("in the namespace {namespace:?}"),
         };
         Ruling::Denied { why: format!("{whose} in API group {:?} {place}", ask.group) }
+    }
+
+    /// Whether the user may do that with a path that is no object's.
+    pub fn allows_path(&self, user: &User, verb: &str, path: &str) -> bool {
+        let is_in = |wanted: &str| user.groups.iter().any(|group| &**group == wanted);
+        let everywhere = self.bindings.iter().filter(|binding| binding.namespace.is_none());
+        let bound = everywhere.filter(|binding| binding.subjects.iter().any(|subject| subject.is(user)));
+        is_in(MASTERS)
+            || (verb == "get"
+                && is_in("system:authenticated")
+                && DISCOVERY.iter().any(|p| means_path(p, path)))
+            || bound.flat_map(|binding| self.rules(binding)).any(|rule| rule.allows_path(verb, path))
     }
 
     /// What the user may do in a namespace, as the rules that are bound to them: what `kubectl auth can-i --list` shows.
@@ -188,6 +208,10 @@ impl PolicyRule {
         rule
     }
 
+    fn allows_path(&self, verb: &str, path: &str) -> bool {
+        self.verbs.iter().any(|v| v == "*" || v == verb) && self.paths.iter().any(|p| means_path(p, path))
+    }
+
     fn allows(&self, ask: &Ask<'_>) -> bool {
         let has = |texts: &[String], wanted: &str| texts.iter().any(|t| t == "*" || t == wanted);
         let path = ask.path();
@@ -198,6 +222,15 @@ impl PolicyRule {
             && self.resources.iter().any(resource)
             && (self.names.is_empty() || self.names.iter().any(|n| n == ask.name))
     }
+}
+
+/// What everybody who is known may read (`system:discovery`).
+const DISCOVERY: [&str; 9] =
+    ["/api", "/api/*", "/apis", "/apis/*", "/healthz", "/livez", "/openapi/*", "/readyz", "/version"];
+
+/// A star at its end stands for anything.
+fn means_path(pattern: &str, path: &str) -> bool {
+    pattern.strip_suffix('*').map_or(pattern == path, |start| path.starts_with(start))
 }
 
 fn namespace(object: &Value) -> Name {
@@ -227,6 +260,7 @@ fn read_rules(role: &Value) -> Vec<PolicyRule> {
         groups: texts(rule, "apiGroups"),
         resources: texts(rule, "resources"),
         names: texts(rule, "resourceNames"),
+        paths: texts(rule, "nonResourceURLs"),
     };
     list(role, "rules").iter().map(read).collect()
 }
@@ -271,7 +305,7 @@ fn default_roles() -> Vec<Value> {
         json!({"apiGroups": [""], "resources": ["secrets"], "verbs": read}),
     ];
     let role = |name: &str, rules: Vec<Value>| json!({"kind": "ClusterRole", "metadata": {"name": name}, "rules": rules});
-    let all = json!({"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]});
+    let all = json!({"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"], "nonResourceURLs": ["*"]});
     let editing: Vec<Value> = view.iter().chain(&edit).cloned().collect();
     vec![
         role("cluster-admin", vec![all]),

@@ -8,13 +8,14 @@ use super::{Errors, Review, main_resource};
 use crate::view::{at, is_sidecar, list, name, named, spec_list, text};
 use nodefold_k8s::quantity::Quantity;
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Containers that stay, and init containers.
 pub(super) fn containers(review: &Review<'_>, errors: &mut Errors) {
     let (before, after) = (spec_list(review.old, "containers"), spec_list(review.new, "containers"));
+    let mut seen = BTreeSet::new();
     for (i, new) in after.iter().enumerate() {
-        let first_of_its_name = named(after, name(new)).is_some_and(|c| std::ptr::eq(c, new));
+        let first_of_its_name = seen.insert(name(new));
         if let Some(old) = named(before, name(new)).filter(|_| first_of_its_name) {
             container(review, old, new, &format!("spec.containers[{i}]"), errors);
         }

@@ -2,33 +2,91 @@
 //! gets here: `update` answers those with 400 and 409 (api-side §0, stages 3 and 4).
 
 use super::Errors;
-use super::names::{label_problem, qualified_name_problem, subdomain_problem};
+use super::names;
 use crate::view::{at, is_deleting, list, text};
 use serde_json::Value;
 
 /// A new object's name.
 pub(super) fn identity(object: &Value, errors: &mut Errors) {
     errors.judge("");
-    match text(at(object, "metadata"), "name") {
-        "" => errors.required("metadata.name", "name or generateName is required"),
-        name => {
-            if let Some(problem) = subdomain_problem(name) {
-                errors.invalid("metadata.name", &Value::from(name), problem);
-            }
-        }
+    let name = text(at(object, "metadata"), "name");
+    let problems = match text(object, "kind") {
+        _ if name.is_empty() => return errors.required("metadata.name", "name or generateName is required"),
+        "Role" | "RoleBinding" | "ClusterRole" | "ClusterRoleBinding" => names::path_segment_problems(name),
+        "Namespace" => names::dns_label_problems(name),
+        _ => names::subdomain_problems(name),
+    };
+    for problem in problems {
+        errors.invalid("metadata.name", &Value::from(name), problem);
     }
 }
 
-/// Labels and annotations are well formed.
+/// All annotations together, keys and values.
+const ANNOTATIONS_MOST: usize = 256 << 10;
+
+/// Labels, annotations, owners and finalizers are well formed. In Kubernetes' order.
 pub(super) fn labels(object: &Value, errors: &mut Errors) {
     errors.judge("M14");
-    for field in ["labels", "annotations"] {
-        for (key, value) in at(at(object, "metadata"), field).as_object().into_iter().flatten() {
-            if let Some(problem) = qualified_name_problem(key) {
-                errors.invalid(format!("metadata.{field}"), &Value::from(key.as_str()), problem);
+    let metadata = at(object, "metadata");
+    for (key, value) in at(metadata, "labels").as_object().into_iter().flatten() {
+        for problem in names::qualified_name_problems(key) {
+            errors.invalid("metadata.labels", &Value::from(key.as_str()), &problem);
+        }
+        for problem in value.as_str().map(names::label_value_problems).unwrap_or_default() {
+            errors.invalid("metadata.labels", value, problem);
+        }
+    }
+    let mut size = 0;
+    for (key, value) in at(metadata, "annotations").as_object().into_iter().flatten() {
+        // Upper case is permitted anywhere in the key.
+        for problem in names::qualified_name_problems(&key.to_lowercase()) {
+            errors.invalid("metadata.annotations", &Value::from(key.as_str()), &problem);
+        }
+        size += key.len() + value.as_str().map_or(0, str::len);
+    }
+    if size > ANNOTATIONS_MOST {
+        errors.too_long("metadata.annotations", &format!("may not be more than {ANNOTATIONS_MOST} bytes"));
+    }
+    owners(metadata, errors);
+    let finalizers = list(metadata, "finalizers");
+    for finalizer in finalizers.iter().filter_map(Value::as_str) {
+        for problem in names::qualified_name_problems(finalizer) {
+            errors.invalid("metadata.finalizers", &Value::from(finalizer), &problem);
+        }
+    }
+    let has = |wanted: &str| finalizers.iter().any(|finalizer| finalizer == wanted);
+    if has("orphan") && has("foregroundDeletion") {
+        let detail = "finalizer orphan and foregroundDeletion cannot be both set";
+        errors.invalid("metadata.finalizers", at(metadata, "finalizers"), detail);
+    }
+}
+
+fn owners(metadata: &Value, errors: &mut Errors) {
+    let mut controller = None;
+    for (i, owner) in list(metadata, "ownerReferences").iter().enumerate() {
+        let path = format!("metadata.ownerReferences[{i}]");
+        let version = text(owner, "apiVersion");
+        if version.rsplit('/').next().is_none_or(str::is_empty) || version.matches('/').count() > 1 {
+            errors.invalid(format!("{path}.apiVersion"), &Value::from(version), "version must not be empty");
+        }
+        for field in ["kind", "name", "uid"] {
+            if text(owner, field).is_empty() {
+                errors.invalid(format!("{path}.{field}"), at(owner, field), &format!("{field} must not be empty"));
             }
-            if let Some(problem) = value.as_str().and_then(label_problem).filter(|_| field == "labels") {
-                errors.invalid(format!("metadata.{field}"), value, problem);
+        }
+        if at(owner, "controller") == &Value::Bool(true) {
+            let this = (text(owner, "kind"), text(owner, "name"));
+            match controller {
+                None => controller = Some(this),
+                Some(first) => {
+                    let told = |(kind, name): (&str, &str)| format!("{kind}/{name}");
+                    let detail = format!(
+                        "Only one reference can have Controller set to true. Found \"true\" in references for {} and {}",
+                        told(first),
+                        told(this)
+                    );
+                    errors.invalid("metadata.ownerReferences", at(metadata, "ownerReferences"), &detail);
+                }
             }
         }
     }

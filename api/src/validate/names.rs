@@ -11,8 +11,7 @@ pub(crate) const LABEL: &str = "a lowercase RFC 1123 label must consist of lower
 pub(crate) const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, \
     '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', \
     regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
-/// What is said of a text that is no qualified name.
-pub(crate) const QUALIFIED: &str = "name part must consist of alphanumeric characters, '-', '_' or '.', \
+const QUALIFIED: &str = "must consist of alphanumeric characters, '-', '_' or '.', \
     and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', \
     regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
 const LABEL_VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, \
@@ -22,31 +21,70 @@ const AT_MOST_63: &str = "must be no more than 63 characters";
 
 /// S1: a name of a container, volume, host or the like, which isn't empty.
 pub(crate) fn label(text: &str, path: &str, errors: &mut Errors) {
-    if text.len() > 63 {
-        errors.invalid(path, &Value::from(text), AT_MOST_63);
-    }
-    if !has_label_form(text) {
-        errors.invalid(path, &Value::from(text), LABEL);
+    for problem in dns_label_problems(text) {
+        errors.invalid(path, &Value::from(text), problem);
     }
 }
 
-/// What is wrong with a label's value.
-pub(crate) fn label_problem(text: &str) -> Option<&'static str> {
+/// Everything that is wrong with an RFC 1123 label.
+pub(crate) fn dns_label_problems(text: &str) -> Vec<&'static str> {
+    let long = (text.len() > 63).then_some(AT_MOST_63);
+    long.into_iter().chain((!has_label_form(text)).then_some(LABEL)).collect()
+}
+
+/// Everything that is wrong with a label's value.
+pub(crate) fn label_value_problems(text: &str) -> Vec<&'static str> {
+    let long = (text.len() > 63).then_some(AT_MOST_63);
+    let form = (!text.is_empty() && !has_name_form(text)).then_some(LABEL_VALUE);
+    long.into_iter().chain(form).collect()
+}
+
+/// Everything that is wrong with a label's or annotation's key.
+pub(crate) fn qualified_name_problems(text: &str) -> Vec<String> {
+    let mut problems = Vec::new();
+    let name = match text.split_once('/') {
+        Some((_, rest)) if rest.contains('/') => {
+            let optional = "with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')";
+            return vec![format!("a qualified name {QUALIFIED} {optional}")];
+        }
+        Some(("", name)) => {
+            problems.push("prefix part must be non-empty".to_owned());
+            name
+        }
+        Some((prefix, name)) => {
+            problems.extend(subdomain_problems(prefix).iter().map(|problem| format!("prefix part {problem}")));
+            name
+        }
+        None => text,
+    };
+    if name.is_empty() {
+        problems.push("name part must be non-empty".to_owned());
+    } else if name.len() > 63 {
+        problems.push(format!("name part {AT_MOST_63}"));
+    }
+    if !has_name_form(name) {
+        problems.push(format!("name part {QUALIFIED}"));
+    }
+    problems
+}
+
+/// Everything that is wrong with most objects' names.
+pub(crate) fn subdomain_problems(text: &str) -> Vec<&'static str> {
+    let long = (text.len() > 253).then_some("must be no more than 253 characters");
+    let form = (!text.split('.').all(has_label_form)).then_some(SUBDOMAIN);
+    long.into_iter().chain(form).collect()
+}
+
+/// Everything that is wrong with the name of an object that only has to be a part of a path: a role's.
+pub(crate) fn path_segment_problems(text: &str) -> Vec<&'static str> {
     match text {
-        long if long.len() > 63 => Some(AT_MOST_63),
-        wrong if !is_label_value(wrong) => Some(LABEL_VALUE),
-        _ => None,
+        "." => vec!["may not be '.'"],
+        ".." => vec!["may not be '..'"],
+        text => {
+            let slash = text.contains('/').then_some("may not contain '/'");
+            slash.into_iter().chain(text.contains('%').then_some("may not contain '%'")).collect()
+        }
     }
-}
-
-/// What is wrong with a label's or annotation's key.
-pub(crate) fn qualified_name_problem(text: &str) -> Option<&'static str> {
-    (!is_qualified_name(text)).then_some(QUALIFIED)
-}
-
-/// What is wrong with an object's name.
-pub(crate) fn subdomain_problem(text: &str) -> Option<&'static str> {
-    (!is_dns_subdomain(text)).then_some(SUBDOMAIN)
 }
 
 /// S5: everything that is wrong with a port's name.
@@ -116,8 +154,13 @@ pub(crate) fn is_qualified_name(text: &str) -> bool {
 }
 
 fn is_name_part(text: &str) -> bool {
+    text.len() <= 63 && has_name_form(text)
+}
+
+/// A name part of any length.
+fn has_name_form(text: &str) -> bool {
     let inner = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
-    text.len() <= 63 && text.bytes().all(inner) && begins_and_ends_well(text)
+    text.bytes().all(inner) && begins_and_ends_well(text)
 }
 
 fn begins_and_ends_well(text: &str) -> bool {

@@ -2,10 +2,10 @@
 //! alone, once by the whole API.
 
 use super::*;
+use nodefold_api::admission::Answer;
 use nodefold_api::admission::attributes::{Attributes, NamespaceLookup, Operation, User};
 use nodefold_api::admission::coverage::{Coverage, Strictness, gate};
 use nodefold_api::admission::handler::Handlers;
-use nodefold_api::admission::{Answer, WebhookAnswer};
 use nodefold_api::{ApiEvent, Body, Request};
 use std::sync::Arc;
 
@@ -318,14 +318,13 @@ fn every_row_is_here() {
 
 #[test]
 fn row_17_and_19_what_becomes_of_a_webhook_that_covers() {
-    let event = |world: &World, answers: Vec<WebhookAnswer>| {
+    let event = |world: &World, answers: Vec<Answer>| {
         let body = Body::StrategicMerge(request());
         let request = Request::Dynamic { namespace: "default".into(), name: "web".into(), body };
-        ApiEvent { webhooks: answers, ..ApiEvent::new(world.now, request, "test") }
+        let event = ApiEvent::new(world.now, request, "test");
+        support::answered(&world.api, event, |_| answers.first().cloned())
     };
-    let answered = |answer: Answer| {
-        vec![WebhookAnswer { configuration: "hooks".into(), webhook: "w.example.com".into(), answer }]
-    };
+    let answered = |answer: Answer| vec![answer];
     let down = || answered(Answer::Failed { why: "connection refused".to_owned() });
     let covering = |more: Value| {
         let mut manifest = hook(&ALL, &["pods", "pods/dynamic"]);
@@ -340,7 +339,11 @@ fn row_17_and_19_what_becomes_of_a_webhook_that_covers() {
         (covering(json!({"failurePolicy": "Fail"})), down(), 500),
         (covering(json!({"failurePolicy": "Ignore"})), down(), 200),
         (covering(json!({"failurePolicy": "Fail"})), Vec::new(), 500),
-        (covering(json!({})), answered(Answer::Denied { code: 403, message: "no".to_owned() }), 403),
+        (
+            covering(json!({})),
+            answered(Answer::Denied { code: 403, reason: String::new(), message: "no".to_owned() }),
+            403,
+        ),
     ] {
         let mut world = guarded(ApiConfig::default(), std::slice::from_ref(&manifest));
         let event = event(&world, answers.clone());

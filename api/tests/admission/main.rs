@@ -3,6 +3,8 @@
 
 mod coverage;
 mod coverage_laws;
+mod libraries;
+mod mutating_policies;
 mod plugins;
 mod pod_security;
 mod policies;

@@ -175,3 +175,118 @@ fn the_node_must_declare_what_the_change_needs() {
     let status = refusal(world(json!(["DynamicContainers"])).dynamic(volume()));
     assert!(status.message.contains("DynamicNodeLocalEphemeralVolumes"), "{}", status.message);
 }
+
+#[test]
+fn always_pull_images_reaches_what_a_dynamic_change_brings() {
+    let config = || ApiConfig { always_pull_images: true, ..ApiConfig::default() };
+    let mut world = world_with(config(), plain(), &[]);
+    assert_eq!(world.pod()["spec"]["containers"][0]["imagePullPolicy"], "Always", "at creation, too");
+    let patch = json!({"spec": {"volumes": [{"name": "v", "image": {"reference": "r:1", "pullPolicy": "Never"}}],
+        "containers": [{"name": "new", "image": "i:1", "imagePullPolicy": "Never"}]}});
+    let answer = world.dynamic(patch);
+    assert!(answer.is_ok(), "{answer:?}");
+    let stored = world.pod();
+    assert_eq!(stored["spec"]["containers"][0]["imagePullPolicy"], "Always");
+    assert_eq!(stored["spec"]["volumes"][0]["image"]["pullPolicy"], "Always");
+    let debugger = json!({"spec": {"ephemeralContainers": [{"name": "d", "image": "i:1"}]}});
+    assert!(world.ephemeral(debugger).is_ok());
+    assert_eq!(world.pod()["spec"]["ephemeralContainers"][0]["imagePullPolicy"], "Always");
+
+    // What stays as it came is left alone, and what a later handler changes back is refused with every path.
+    let mut pods = world_with(ApiConfig::default(), plain(), &[]);
+    let held = pods.api.list("Pod").map(|pod| Value::clone(pod)).collect::<Vec<_>>();
+    pods.api = nodefold_api::Api::holding(config(), held);
+    assert!(pods.dynamic(new_container()).is_ok());
+    assert_eq!(pods.pod()["spec"]["containers"][1]["imagePullPolicy"], "IfNotPresent");
+    let mut hook =
+        coverage::webhook("Mutating", json!({"rules": [coverage::rule(&["UPDATE"], &["pods/dynamic"])]}));
+    // Without this the second round would put it right.
+    hook["webhooks"][0]["reinvocationPolicy"] = json!("IfNeeded");
+    assert!(world.create_any(hook).is_ok());
+    let body = nodefold_api::Body::StrategicMerge(adding(json!({"name": "third", "image": "i:1"})));
+    let request = nodefold_api::Request::Dynamic { namespace: "default".into(), name: "web".into(), body };
+    let event = nodefold_api::ApiEvent::new(world.now, request, "test");
+    let back = json!([{"op": "replace", "path": "/spec/containers/0/imagePullPolicy", "value": "Never"}]);
+    let event = support::answered(&world.api, event, |_| {
+        Some(nodefold_api::admission::Answer::Allowed { patch: Some(back.clone()) })
+    });
+    let status = refusal(world.api.apply(&event));
+    assert_eq!(status.code, 403);
+    assert_eq!(
+        status.message,
+        "pods \"web\" is forbidden: spec.containers[0].imagePullPolicy: Unsupported value: \"Never\": supported values: \"Always\""
+    );
+}
+
+#[test]
+fn an_account_that_enforces_its_secrets_is_asked_on_dynamic_as_well() {
+    let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "robot",
+        "annotations": {"kubernetes.io/enforce-mountable-secrets": "true"}}, "secrets": [{"name": "mine"}],
+        "imagePullSecrets": [{"name": "pull"}]});
+    let spec = |more: Value| {
+        let mut spec =
+            json!({"serviceAccountName": "robot", "containers": [{"name": "app", "image": "i:1"}]});
+        for (key, value) in more.as_object().into_iter().flatten() {
+            spec[key] = value.clone();
+        }
+        spec
+    };
+    let not = "is not allowed because service account robot does not reference that secret";
+    let from =
+        |secret: &str| json!({"name": "A", "valueFrom": {"secretKeyRef": {"name": secret, "key": "k"}}});
+    for (patch, told) in [
+        (
+            json!({"spec": {"volumes": [{"name": "v", "secret": {"secretName": "other"}}]}}),
+            format!("volume with secret.secretName=\"other\" {not}"),
+        ),
+        (
+            adding(json!({"name": "new", "image": "i:1", "env": [from("other")]})),
+            format!("container new with envVar A referencing secret.secretName=\"other\" {not}"),
+        ),
+        (
+            adding(json!({"name": "new", "image": "i:1", "envFrom": [{"secretRef": {"name": "other"}}]})),
+            format!("container new with envFrom referencing secret.secretName=\"other\" {not}"),
+        ),
+    ] {
+        let mut world = world_with(ApiConfig::default(), spec(json!({})), std::slice::from_ref(&account));
+        let status = refusal(world.dynamic(patch));
+        assert_eq!((status.code, status.message), (403, format!("pods \"web\" is forbidden: {told}")));
+    }
+    let mut world = world_with(ApiConfig::default(), spec(json!({})), std::slice::from_ref(&account));
+    let mine = json!({"spec": {"volumes": [{"name": "v", "secret": {"secretName": "mine"}}],
+        "containers": [{"name": "new", "image": "i:1", "env": [from("mine")]}]}});
+    assert!(world.dynamic(mine).is_ok());
+    let debugger =
+        json!({"spec": {"ephemeralContainers": [{"name": "d", "image": "i:1", "env": [from("other")]}]}});
+    let status = refusal(world.ephemeral(debugger));
+    assert!(status.message.contains("ephemeral container d with envVar A"), "{}", status.message);
+    // At creation pull secrets count as well.
+    let mut world = World::new(ApiConfig::default());
+    assert!(world.create_any(account).is_ok());
+    let status = refusal(world.create(pod(spec(json!({"imagePullSecrets": [{"name": "other"}]})))));
+    assert!(
+        status.message.contains("imagePullSecrets[0].name=\"other\" is not allowed"),
+        "{}",
+        status.message
+    );
+}
+
+#[test]
+fn a_mirror_pod_refers_to_nothing_that_an_api_holds() {
+    for (spec, told) in [
+        (json!({"serviceAccountName": "robot"}), "a mirror pod may not reference service accounts"),
+        (json!({"imagePullSecrets": [{"name": "s"}]}), "a mirror pod may not reference secrets"),
+        (
+            json!({"volumes": [{"name": "v", "projected": {"sources": [{"secret": {"name": "s"}}]}}]}),
+            "a mirror pod may not reference secrets",
+        ),
+    ] {
+        let mut object = pod(plain());
+        for (key, value) in spec.as_object().into_iter().flatten() {
+            object["spec"][key] = value.clone();
+        }
+        object["metadata"]["annotations"] = json!({"kubernetes.io/config.mirror": "x"});
+        let status = refusal(World::new(ApiConfig::default()).create(object));
+        assert_eq!((status.code, status.message), (403, format!("pods \"web\" is forbidden: {told}")));
+    }
+}

@@ -167,7 +167,8 @@ fn what_cannot_be_evaluated_is_decided_by_the_failure_policy() {
     for expression in [
         "object.spec.nothing == 1",
         "object.spec.",
-        "authorizer.requestResource.check('x').allowed()",
+        "object.spec.containers.transformList(i, c, i)",
+        "nobodyHasThis(object)",
         "'text'",
     ] {
         let spec = |policy: &str| {

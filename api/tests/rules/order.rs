@@ -124,3 +124,128 @@ fn the_same_is_not_said_twice() {
         ["spec.containers[0].volumeMounts.subPath: Invalid value: \"/x\": must be a relative path"]
     );
 }
+
+/// What Kubernetes says of names, in its words and all of it at once.
+#[test]
+fn each_wrong_name_is_told_with_everything_that_is_wrong_with_it() {
+    let long = "a".repeat(64);
+    let subdomain = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must \
+        start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is \
+        '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
+    let qualified = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric \
+        character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is \
+        '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
+    let value = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start \
+        and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is \
+        '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
+    for (metadata, expected) in [
+        (json!({"labels": {"a/b/c": "x"}}), vec![format!(
+            "metadata.labels: Invalid value: \"a/b/c\": a qualified name {qualified} with an optional DNS subdomain prefix and '/' \
+             (e.g. 'example.com/MyName')"
+        )]),
+        (json!({"labels": {"/é": "x"}}), vec![
+            "metadata.labels: Invalid value: \"/é\": prefix part must be non-empty".to_owned(),
+            format!("metadata.labels: Invalid value: \"/é\": name part {qualified}"),
+        ]),
+        (json!({"labels": {"A.b/": "-"}}), vec![
+            format!("metadata.labels: Invalid value: \"A.b/\": prefix part {subdomain}"),
+            "metadata.labels: Invalid value: \"A.b/\": name part must be non-empty".to_owned(),
+            format!("metadata.labels: Invalid value: \"A.b/\": name part {qualified}"),
+            format!("metadata.labels: Invalid value: \"-\": {value}"),
+        ]),
+        (json!({"labels": {"k": format!("{long}-")}}), vec![
+            format!("metadata.labels: Invalid value: \"{long}-\": must be no more than 63 characters"),
+            format!("metadata.labels: Invalid value: \"{long}-\": {value}"),
+        ]),
+        (json!({"annotations": {"Example.COM/Key": "any ü"}}), vec![]),
+        (json!({"annotations": {"k": "x".repeat(256 << 10)}}), vec![
+            "metadata.annotations: Too long: may not be more than 262144 bytes".to_owned(),
+        ]),
+        (json!({"finalizers": ["orphan", "foregroundDeletion", "no spaces please"]}), vec![
+            format!("metadata.finalizers: Invalid value: \"no spaces please\": name part {qualified}"),
+            "metadata.finalizers: Invalid value: [\"orphan\",\"foregroundDeletion\",\"no spaces please\"]: finalizer orphan and \
+             foregroundDeletion cannot be both set".to_owned(),
+        ]),
+        (json!({"ownerReferences": [{"apiVersion": "v1", "kind": "A", "name": "a", "uid": "1", "controller": true},
+            {"apiVersion": "", "kind": "B", "name": "b", "uid": "", "controller": true}]}), vec![
+            "metadata.ownerReferences[1].apiVersion: Invalid value: \"\": version must not be empty".to_owned(),
+            "metadata.ownerReferences[1].uid: Invalid value: \"\": uid must not be empty".to_owned(),
+            "metadata.ownerReferences: Invalid value: [{\"apiVersion\":\"v1\",\"kind\":\"A\",\"name\":\"a\",\"uid\":\"1\",\"controller\":true},\
+             {\"apiVersion\":\"\",\"kind\":\"B\",\"name\":\"b\",\"uid\":\"\",\"controller\":true}]: Only one reference can have Controller set \
+             to true. Found \"true\" in references for A/a and B/b".to_owned(),
+        ]),
+    ] {
+        let mut object = pod(spec(json!([app()])));
+        for (field, value) in metadata.as_object().into_iter().flatten() {
+            object["metadata"][field] = value.clone();
+        }
+        let answer = World::new(ApiConfig::default()).create(object);
+        let told: Vec<String> = answer.causes().iter().map(|c| format!("{}: {}", c.field, c.message)).collect();
+        assert_eq!(told, expected, "{}", metadata.to_string().chars().take(100).collect::<String>());
+    }
+}
+
+#[test]
+fn tolerations_that_come_to_a_running_pod_are_well_formed() {
+    let mut world = World::new(ApiConfig::default());
+    assert!(world.create(pod(spec(json!([app()])))).is_ok());
+    world.report_running();
+    let answer = world.dynamic(json!({"spec": {"tolerations": [
+        {"operator": "Equal", "value": "x"},
+        {"key": "a b", "operator": "Is"},
+        {"key": "k", "operator": "Exists", "value": "v", "effect": "Sometimes"},
+        {"key": "k", "value": "-", "effect": "NoSchedule", "tolerationSeconds": 3},
+    ]}}));
+    let told: Vec<(&str, &str)> = answer.causes().iter().map(|c| (c.field.as_str(), c.reason.as_str())).collect();
+    assert_eq!(
+        told,
+        [
+            ("spec.tolerations[0].operator", INVALID),
+            ("spec.tolerations[1].key", INVALID),
+            ("spec.tolerations[1].operator", NOT_SUPPORTED),
+            ("spec.tolerations[2].operator", INVALID),
+            ("spec.tolerations[2].effect", NOT_SUPPORTED),
+            ("spec.tolerations[3].effect", INVALID),
+            ("spec.tolerations[3].operator", INVALID),
+        ]
+    );
+}
+
+/// A body as large as a server takes is judged in no more than a moment: every list is looked through once, not once for each entry.
+#[test]
+fn twenty_thousand_containers_are_judged_at_once() {
+    let mut world = World::new(ApiConfig::default());
+    assert!(world.create(pod(spec(json!([app()])))).is_ok());
+    world.report_running();
+    let mut whole = world.pod();
+    for i in 0..20_000 {
+        let container = json!({"name": format!("c{i}"), "image": "i"});
+        whole["spec"]["containers"].as_array_mut().expect("a list").push(container);
+    }
+    let begun = std::time::Instant::now();
+    let answer = world.dynamic_whole(whole);
+    assert!(answer.is_ok(), "{:?}", answer.causes().first());
+    assert!(begun.elapsed().as_secs() < 20, "{:?}", begun.elapsed());
+}
+
+#[test]
+fn roles_may_have_names_that_only_a_path_has_to_hold() {
+    let role = |kind: &str, name: &str| json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": kind, "metadata": {"name": name}});
+    let mut world = World::new(ApiConfig::default());
+    assert!(world.create_any(role("ClusterRole", "system:node:Proxier")).is_ok());
+    for (kind, name, told) in [
+        ("ClusterRole", "a/b%", "[metadata.name: Invalid value: \"a/b%\": may not contain '/', metadata.name: Invalid value: \"a/b%\": may not contain '%']"),
+        ("Role", "..", "metadata.name: Invalid value: \"..\": may not be '..'"),
+        ("ConfigMap", "A", "a lowercase RFC 1123 subdomain"),
+        ("Namespace", "a.b", "a lowercase RFC 1123 label"),
+    ] {
+        let mut object = role(kind, name);
+        if !kind.contains("Role") {
+            object["apiVersion"] = json!("v1");
+        }
+        match world.create_any(object) {
+            Response::Rejected(status) => assert!(status.message.contains(told), "{}", status.message),
+            Response::Ok { .. } => panic!("{kind} {name}"),
+        }
+    }
+}

@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test binary uses its part")]
 #![allow(clippy::expect_used, reason = "a failed expectation is a failed test")]
 
+use nodefold_api::admission::{Answer, WebhookCall};
 use nodefold_api::{Api, ApiConfig, ApiEvent, Body, Request, Response};
 use nodefold_core::config::FeatureGates;
 use nodefold_core::ids::PodUid;
@@ -131,6 +132,16 @@ pub fn running(pod: &Value) -> Value {
         "conditions": [{"type": "Initialized", "status": "True"}, {"type": "Ready", "status": "True"}],
         "initContainerStatuses": statuses("initContainers"), "containerStatuses": statuses("containers"),
         "ephemeralContainerStatuses": statuses("ephemeralContainers"), "volumeStatuses": volumes})
+}
+
+/// The event with what webhooks say, asked one after the other as whoever drives `Api` does it. Whoever says nothing ends it.
+pub fn answered(api: &Api, mut event: ApiEvent, say: impl Fn(&WebhookCall) -> Option<Answer>) -> ApiEvent {
+    for _ in 0..32 {
+        let Some(call) = api.next_webhook(&event) else { break };
+        let Some(answer) = say(&call) else { break };
+        event.webhooks.push(call.answered(answer));
+    }
+    event
 }
 
 /// A refusal's causes, as a set of (field, reason).

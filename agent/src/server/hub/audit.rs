@@ -6,12 +6,15 @@ use nodefold_api::admission::attributes::User;
 use nodefold_core::time::Time;
 use nodefold_k8s::time;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
 /// One request.
 pub struct Entry {
     at: Time,
     user: String,
+    uid: String,
     groups: Vec<String>,
+    extra: BTreeMap<String, Vec<String>>,
     impersonator: Option<String>,
     verb: &'static str,
     target: Target,
@@ -29,7 +32,13 @@ impl Entry {
         Entry {
             at,
             user: user.name.to_string(),
+            uid: user.uid.to_string(),
             groups: user.groups.iter().map(ToString::to_string).collect(),
+            extra: user
+                .extra
+                .iter()
+                .map(|(key, values)| (key.to_string(), values.iter().map(ToString::to_string).collect()))
+                .collect(),
             impersonator: impersonator.map(|user| user.name.to_string()),
             verb: verb(what),
             target: named(target, what),
@@ -60,6 +69,12 @@ impl Entry {
             "groups": self.groups,
             "verb": self.verb,
         });
+        if !self.uid.is_empty() {
+            record["uid"] = json!(self.uid);
+        }
+        if !self.extra.is_empty() {
+            record["extra"] = json!(self.extra);
+        }
         if let Some(impersonator) = &self.impersonator {
             record["impersonator"] = json!(impersonator);
         }
@@ -116,6 +131,7 @@ pub fn code_of(answer: &Reply) -> u16 {
         | Reply::List { .. }
         | Reply::Watch(_)
         | Reply::Log(_)
+        | Reply::Call(_)
         | Reply::Permitted => 200,
         Reply::Refused(failure) => failure.code,
     }

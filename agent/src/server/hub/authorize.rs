@@ -4,10 +4,10 @@ use super::super::ask::{Target, What};
 use super::super::failure::Failure;
 use super::{Hub, audit};
 use nodefold_api::admission::attributes::User;
+pub use nodefold_api::authorize::rbac::MASTERS;
 use nodefold_api::authorize::rbac::{Ask, Ruling};
 
-/// Who is in this group may do everything.
-pub const MASTERS: &str = "system:masters";
+const AUTHENTICATION: &str = "authentication.k8s.io";
 /// Who is in this group may read metrics.
 const MONITORING: &str = "system:monitoring";
 
@@ -45,9 +45,6 @@ impl Hub {
 
     /// What the roles say of one question.
     pub(super) fn decide(&self, user: &User, ask: &Ask<'_>) -> Result<String, Failure> {
-        if user.groups.iter().any(|group| &**group == MASTERS) {
-            return Ok(format!("group {MASTERS}"));
-        }
         match self.rbac.decide(user, ask) {
             Ruling::Allowed { by } => Ok(by),
             Ruling::Denied { why } => Err(Failure::forbidden(ask.group, ask.resource, ask.name, &why)),
@@ -67,6 +64,15 @@ impl Hub {
         let implied = User::named(&user.name).groups;
         for group in user.groups.iter().filter(|group| !implied.contains(group)) {
             self.decide(real, &ask("groups", group))?;
+        }
+        if !user.uid.is_empty() {
+            self.decide(real, &Ask { group: AUTHENTICATION, ..ask("uids", &user.uid) })?;
+        }
+        for (key, values) in &user.extra {
+            for value in values {
+                let place = Ask { group: AUTHENTICATION, subresource: key, ..ask("userextras", value) };
+                self.decide(real, &place)?;
+            }
         }
         Ok(())
     }

@@ -5,9 +5,8 @@ use super::super::ask::{Change, Manager};
 use super::super::failure::Failure;
 use super::super::resource::{Resource, Subresource};
 use super::super::{managed, patch};
-use super::Hub;
 use super::perform::Outcome;
-use nodefold_api::admission::attributes::User;
+use super::{By, Hub};
 use nodefold_api::authorize::rbac::Ask;
 use nodefold_api::{Body, Request};
 use serde_json::{Value, json};
@@ -16,7 +15,7 @@ impl Hub {
     #[allow(clippy::too_many_arguments)]
     pub(super) fn change(
         &mut self,
-        user: &User,
+        by: By<'_>,
         resource: &Resource,
         part: Option<&Subresource>,
         namespace: &str,
@@ -30,7 +29,7 @@ impl Hub {
         let Some(old) = stored else {
             return match body {
                 Change::Apply { config, .. } if part.is_none() => {
-                    self.apply_new(user, resource, namespace, name, config, manager, dry_run)
+                    self.apply_new(by, resource, namespace, name, config, manager, dry_run)
                 }
                 Change::Apply { .. }
                 | Change::Put(_)
@@ -46,7 +45,7 @@ impl Hub {
                 })
             }
             Change::Put(_) | Change::Strategic(_) | Change::Merge(_) | Change::Json(_) => {
-                patch::changed(resource.kind, &old, body).and_then(|mut new| {
+                patch::changed(resource.kind, &old, body, by.how.field_validation).and_then(|mut new| {
                     same_kind(resource, &new)?;
                     if resource.namespaced && new["metadata"].is_object() {
                         let place = &mut new["metadata"]["namespace"];
@@ -79,7 +78,7 @@ impl Hub {
             "status" => Request::PatchStatus { namespace: place, name: named, body: Body::Full(new) },
             _ => return Ok(Err(Failure::method_not_allowed())),
         };
-        let outcome = self.answered(user, resource, request, dry_run)?;
+        let outcome = self.answered(by, resource, request, dry_run)?;
         if !dry_run && outcome.is_ok() {
             self.finish_namespaces()?;
         }
@@ -90,7 +89,7 @@ impl Hub {
     #[allow(clippy::too_many_arguments)]
     fn apply_new(
         &mut self,
-        user: &User,
+        by: By<'_>,
         resource: &Resource,
         namespace: &str,
         name: &str,
@@ -107,7 +106,7 @@ impl Hub {
             name: "",
         };
         let checked = self
-            .decide(user, &may)
+            .decide(by.user, &may)
             .map(drop)
             .and_then(|()| same_kind(resource, &config))
             .and_then(|()| same_name(&config, name));
@@ -116,7 +115,7 @@ impl Hub {
         }
         config["metadata"]["name"] = json!(name);
         managed::applied_new(resource.kind, &mut config, manager, self.now);
-        self.create(user, resource, namespace, config, manager, dry_run)
+        self.create(by, resource, namespace, config, manager, dry_run)
     }
 }
 

@@ -12,7 +12,8 @@ mod read;
 mod recorder;
 mod recover;
 
-use super::ask::{Ask, Reply};
+use super::ask::{Ask, How, Reply};
+use super::failure::Failure;
 use super::history::History;
 use super::metrics::Metrics;
 use super::vault::Vault;
@@ -23,9 +24,10 @@ use crate::fault::Fault;
 use crate::layout::Layout;
 use crossbeam_channel::{Receiver, TryRecvError};
 use node::Link;
+use nodefold_api::admission::attributes::User;
 use nodefold_api::authorize::node_graph::NodeGraph;
 use nodefold_api::authorize::rbac::Rbac;
-use nodefold_api::{Api, ApiEvent, Change, ChangeType, Request, Response};
+use nodefold_api::{Api, ApiEvent, Change, ChangeType, Performed, Request, Response};
 use nodefold_core::Backend;
 use nodefold_core::command::Command;
 use nodefold_core::event::Fact;
@@ -102,6 +104,13 @@ pub struct HubSettings {
     pub content_key: [u8; 32],
     /// The version that the node reports.
     pub version: String,
+}
+
+/// Who asks, and how it is to be taken.
+#[derive(Copy, Clone)]
+struct By<'a> {
+    user: &'a User,
+    how: &'a How,
 }
 
 /// The loop's state.
@@ -226,15 +235,25 @@ impl Hub {
 
     fn ask(&mut self, ask: Ask, listener: &mut dyn Listener) -> Result<(), Fault> {
         self.now = clock::now().max(self.now);
-        let Ask { user, impersonator, target, what, reply } = ask;
+        let Ask { user, impersonator, target, what, how, reply } = ask;
         let mut entry = audit::Entry::of(self.now, &user, impersonator.as_ref(), &target, &what);
+        let kept = self.api.has_webhooks().then(|| what.clone());
         let answer = match self.authorized(&user, impersonator.as_ref(), &target, &what) {
             Ok(by) => {
                 entry.by = by;
                 entry.allowed = true;
-                self.perform(&user, &target, what)?
+                self.perform(By { user: &user, how: &how }, &target, what)?
             }
             Err(refused) => Reply::Refused(refused),
+        };
+        // Nothing is decided yet: it comes again, and then there is something to record.
+        let answer = match (answer, kept) {
+            (Reply::Refused(Failure { call: Some(call), .. }), Some(what)) => {
+                // Whoever asked may have gone.
+                reply.send(Reply::Call(Box::new((*call, what)))).ok();
+                return Ok(());
+            }
+            (answer, _) => answer,
         };
         entry.code = audit::code_of(&answer);
         listener.asked(&user.name, &entry.line(), entry.code);
@@ -248,7 +267,11 @@ impl Hub {
 
     /// Lets a request change the store, and takes up what that changes.
     fn apply(&mut self, user: &str, request: Request) -> Result<Response, Fault> {
-        let event = ApiEvent::new(self.now, request, user);
+        self.take(&ApiEvent::new(self.now, request, user)).map(|performed| performed.response)
+    }
+
+    /// The same of a request as it came.
+    fn take(&mut self, event: &ApiEvent) -> Result<Performed, Fault> {
         // The store holds no secret's bytes: live and folded again it is the same (S13).
         let sealed = event.sealed(&self.settings.content_key);
         let secret = match &event.request {
@@ -267,10 +290,11 @@ impl Hub {
             nodefold_k8s::default_object(&mut whole);
             whole
         });
-        let response = self.api.apply(&sealed);
-        if response.is_ok() {
+        let performed = self.api.perform(&sealed);
+        let response = &performed.response;
+        if response.is_ok() && !event.dry_run {
             // The bytes are kept before the record that says so is durable: a crash between leaves bytes of no secret.
-            if let (Some(mut whole), Response::Ok { object, .. }) = (whole, &response) {
+            if let (Some(mut whole), Response::Ok { object, .. }) = (whole, response) {
                 whole["metadata"]["name"] = object["metadata"]["name"].clone();
                 whole["metadata"]["namespace"] = object["metadata"]["namespace"].clone();
                 self.vault.put(&whole)?;
@@ -282,7 +306,7 @@ impl Hub {
                 .map_err(|error| Fault::uncertain(error.to_string()))?;
             self.take_up();
         }
-        Ok(response)
+        Ok(performed)
     }
 
     /// What changed in the store since the last time: for watchers, for the node, for roles.
@@ -311,7 +335,7 @@ impl Hub {
     }
 
     /// A UID that nobody had before.
-    fn new_uid() -> Result<PodUid, Fault> {
+    pub(super) fn new_uid() -> Result<PodUid, Fault> {
         let mut bytes = [0; 16];
         rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())
             .map_err(|error| Fault::transient(format!("draw a UID: {error}")))?;

@@ -5,10 +5,10 @@ use super::super::failure::Failure;
 use super::super::resource::Resource;
 use super::super::selection::Selection;
 use super::super::{managed, reviews};
-use super::Hub;
+use super::{By, Hub};
 use crate::fault::Fault;
 use nodefold_api::admission::attributes::User;
-use nodefold_api::{Request, Response};
+use nodefold_api::{ApiEvent, Request, Response};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ pub(super) type Outcome = Result<Result<Reply, Failure>, Fault>;
 
 impl Hub {
     /// Does it. An error is the node's end, not the request's.
-    pub(super) fn perform(&mut self, user: &User, target: &Target, what: What) -> Result<Reply, Fault> {
+    pub(super) fn perform(&mut self, by: By<'_>, target: &Target, what: What) -> Result<Reply, Fault> {
         let outcome = match target {
             Target::Path(_) => match what {
                 What::Allocated(words) => Ok(self.all_allocated(&words)),
@@ -47,16 +47,16 @@ impl Hub {
                         if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
                             metadata.shift_remove("managedFields");
                         }
-                        self.create(user, resource, namespace, object, &manager, dry_run)
+                        self.create(by, resource, namespace, object, &manager, dry_run)
                     }
                     What::Change { body, manager, dry_run } => {
-                        self.change(user, resource, *part, namespace, name, body, &manager, dry_run)
+                        self.change(by, resource, *part, namespace, name, body, &manager, dry_run)
                     }
-                    What::Delete(deletion) => self.delete(user, resource, namespace, name, &deletion),
+                    What::Delete(deletion) => self.delete(by, resource, namespace, name, &deletion),
                     What::DeleteAll(deletion, selection) => {
-                        self.delete_all(user, resource, namespace, &deletion, &selection)
+                        self.delete_all(by, resource, namespace, &deletion, &selection)
                     }
-                    What::Review(review) => Ok(Ok(self.review(user, resource, review))),
+                    What::Review(review) => Ok(Ok(self.review(by.user, resource, review))),
                     What::Allocated(_) | What::Permission => Ok(Ok(Reply::Permitted)),
                 }
             }
@@ -73,7 +73,7 @@ impl Hub {
 
     pub(super) fn create(
         &mut self,
-        user: &User,
+        by: By<'_>,
         resource: &Resource,
         namespace: &str,
         mut object: Value,
@@ -102,34 +102,42 @@ impl Hub {
             managed::created(resource.kind, &mut object, manager, self.now);
         }
         let request = Request::Create { object, uid: Hub::new_uid()? };
-        self.answered(user, resource, request, dry_run)
+        self.answered(by, resource, request, dry_run)
     }
 
     /// Applies a request, or only asks what it would do, and makes the answer.
     pub(super) fn answered(
         &mut self,
-        user: &User,
+        by: By<'_>,
         resource: &Resource,
         request: Request,
         dry_run: bool,
     ) -> Outcome {
-        let response = if dry_run {
-            let event = nodefold_api::ApiEvent::new(self.now, request, &user.name);
-            self.api.clone().apply(&event.sealed(&self.settings.content_key))
-        } else {
-            self.apply(&user.name, request)?
+        let event = ApiEvent {
+            dry_run,
+            field_validation: by.how.field_validation,
+            webhooks: by.how.webhooks.clone(),
+            ..ApiEvent::of(self.now, request, by.user.clone())
         };
-        Ok(match response {
+        let due = self.api.next_webhook(&event.sealed(&self.settings.content_key));
+        if let Some(call) = due {
+            return Ok(Err(Failure::until_asked(call)));
+        }
+        let performed = self.take(&event)?;
+        let warnings = performed.warnings;
+        Ok(match performed.response {
             Response::Ok { object, created } => {
-                Ok(Reply::Object { object: self.vault.unsealed(&object), created, warnings: Vec::new() })
+                Ok(Reply::Object { object: self.vault.unsealed(&object), created, warnings })
             }
-            Response::Rejected(status) => Err(grouped(Failure::from(status), resource)),
+            Response::Rejected(status) => {
+                Err(Failure { warnings, ..grouped(Failure::from(status), resource) })
+            }
         })
     }
 
     fn delete(
         &mut self,
-        user: &User,
+        by: By<'_>,
         resource: &Resource,
         namespace: &str,
         name: &str,
@@ -154,7 +162,7 @@ impl Hub {
             }
         }
         if resource.kind == "Namespace" {
-            return self.delete_namespace(user, resource, name, deletion);
+            return self.delete_namespace(by, resource, name, deletion);
         }
         let request = Request::Delete {
             kind: resource.kind.into(),
@@ -163,7 +171,7 @@ impl Hub {
             grace_seconds: deletion.grace_seconds,
             force: false,
         };
-        let outcome = self.answered(user, resource, request, deletion.dry_run)?;
+        let outcome = self.answered(by, resource, request, deletion.dry_run)?;
         // A pod that is being deleted is shown; what is gone is only told.
         if resource.kind == "Pod" {
             return Ok(outcome);
@@ -173,13 +181,18 @@ impl Hub {
             "details": {"name": name, "group": resource.group, "kind": resource.plural,
                 "uid": stored["metadata"]["uid"]},
         });
-        Ok(outcome.map(|_| Reply::Object { object: Arc::new(gone), created: false, warnings: Vec::new() }))
+        Ok(outcome.map(|outcome| match outcome {
+            Reply::Object { warnings, .. } => {
+                Reply::Object { object: Arc::new(gone), created: false, warnings }
+            }
+            other => other,
+        }))
     }
 
     /// What is in it goes first; the rest follows when the last of it has gone (`node.rs`).
     fn delete_namespace(
         &mut self,
-        user: &User,
+        by: By<'_>,
         resource: &Resource,
         name: &str,
         deletion: &Deletion,
@@ -190,7 +203,11 @@ impl Hub {
         }
         if !deletion.dry_run {
             for kind in super::super::resource::RESOURCES.iter().filter(|r| r.namespaced) {
-                self.delete_all(user, kind, name, deletion, &Selection::default())?.ok();
+                match self.delete_all(by, kind, name, deletion, &Selection::default())? {
+                    // What is refused stays, and holds the namespace.
+                    Ok(_) | Err(Failure { call: None, .. }) => {}
+                    Err(until_asked) => return Ok(Err(until_asked)),
+                }
             }
         }
         // A finalizer of the server's own holds it until then.
@@ -201,7 +218,7 @@ impl Hub {
             grace_seconds: None,
             force: false,
         };
-        let outcome = self.answered(user, resource, request, deletion.dry_run)?;
+        let outcome = self.answered(by, resource, request, deletion.dry_run)?;
         if !deletion.dry_run {
             self.finish_namespaces()?;
         }
@@ -232,7 +249,7 @@ impl Hub {
 
     fn delete_all(
         &mut self,
-        user: &User,
+        by: By<'_>,
         resource: &Resource,
         namespace: &str,
         deletion: &Deletion,
@@ -249,7 +266,7 @@ impl Hub {
             .collect();
         for object in &meant {
             let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
-            if let Err(failure) = self.delete(user, resource, text("namespace"), text("name"), deletion)? {
+            if let Err(failure) = self.delete(by, resource, text("namespace"), text("name"), deletion)? {
                 return Ok(Err(failure));
             }
         }

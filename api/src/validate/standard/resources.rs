@@ -2,7 +2,7 @@
 
 use crate::amounts::stated;
 use crate::validate::Errors;
-use crate::validate::names::{is_dns_label, is_qualified_name, label};
+use crate::validate::names::{is_dns_label, is_qualified_name, label, qualified_name_problems};
 use crate::view::{at, list, name, named, spec_list, text};
 use nodefold_k8s::quantity::Quantity;
 use serde_json::Value;
@@ -84,7 +84,10 @@ fn one(
 fn container_resource(resource: &str, path: &str, errors: &mut Errors) {
     let value = Value::from(resource);
     if !is_qualified_name(resource) {
-        return errors.invalid(path, &value, crate::validate::names::QUALIFIED);
+        for problem in qualified_name_problems(resource) {
+            errors.invalid(path, &value, &problem);
+        }
+        return;
     }
     let standard =
         matches!(resource, "cpu" | "memory" | "ephemeral-storage") || resource.starts_with(HUGEPAGES);

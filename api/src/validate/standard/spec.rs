@@ -2,7 +2,7 @@
 
 use super::{one_of, security};
 use crate::validate::Errors;
-use crate::validate::names::{label, label_problem, qualified_name_problem, subdomain_problem};
+use crate::validate::names::{label, label_value_problems, qualified_name_problems, subdomain_problems};
 use crate::view::{at, list, name, spec_list, text};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -44,10 +44,10 @@ pub(super) fn rest(pod: &Value, errors: &mut Errors) {
     let dns = ["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"];
     one_of(at(spec, "dnsPolicy"), "spec.dnsPolicy".to_owned(), &dns, errors);
     for (key, value) in at(spec, "nodeSelector").as_object().into_iter().flatten() {
-        if let Some(problem) = qualified_name_problem(key) {
-            errors.invalid("spec.nodeSelector", &Value::from(key.as_str()), problem);
+        for problem in qualified_name_problems(key) {
+            errors.invalid("spec.nodeSelector", &Value::from(key.as_str()), &problem);
         }
-        if let Some(problem) = value.as_str().and_then(label_problem) {
+        for problem in value.as_str().map(label_value_problems).unwrap_or_default() {
             errors.invalid("spec.nodeSelector", value, problem);
         }
     }
@@ -60,7 +60,10 @@ pub(super) fn rest(pod: &Value, errors: &mut Errors) {
     scheduling_gates(pod, errors);
     for field in ["serviceAccountName", "nodeName"] {
         let value = text(spec, field);
-        if let Some(problem) = subdomain_problem(value).filter(|_| !value.is_empty()) {
+        if value.is_empty() {
+            continue;
+        }
+        for problem in subdomain_problems(value) {
             errors.invalid(format!("spec.{field}"), &Value::from(value), problem);
         }
     }
@@ -73,6 +76,7 @@ pub(super) fn rest(pod: &Value, errors: &mut Errors) {
             label(text(spec, field), &format!("spec.{field}"), errors);
         }
     }
+    tolerations(pod, errors);
     match text(at(spec, "os"), "name") {
         "" if at(spec, "os").is_null() => {}
         "" => errors.required("spec.os.name", "cannot be empty"),
@@ -105,13 +109,55 @@ fn pod_security(spec: &Value, errors: &mut Errors) {
     );
 }
 
+/// Which taints are put up with: what a running pod may get more of (M9).
+fn tolerations(pod: &Value, errors: &mut Errors) {
+    errors.judge("M9");
+    for (i, toleration) in spec_list(pod, "tolerations").iter().enumerate() {
+        let path = format!("spec.tolerations[{i}]");
+        let (key, operator) = (text(toleration, "key"), text(toleration, "operator"));
+        for problem in if key.is_empty() { Vec::new() } else { qualified_name_problems(key) } {
+            errors.invalid(format!("{path}.key"), &Value::from(key), &problem);
+        }
+        if key.is_empty() && operator != "Exists" {
+            let detail = "operator must be Exists when `key` is empty, which means \"match all values and all keys\"";
+            errors.invalid(format!("{path}.operator"), &Value::from(operator), detail);
+        }
+        let effect = text(toleration, "effect");
+        if !at(toleration, "tolerationSeconds").is_null() && effect != "NoExecute" {
+            let detail = "effect must be 'NoExecute' when `tolerationSeconds` is set";
+            errors.invalid(format!("{path}.effect"), &Value::from(effect), detail);
+        }
+        let value = text(toleration, "value");
+        match operator {
+            "" | "Equal" => {
+                for problem in label_value_problems(value) {
+                    errors.invalid(format!("{path}.operator"), &Value::from(value), problem);
+                }
+            }
+            "Exists" if !value.is_empty() => {
+                let detail = "value must be empty when `operator` is 'Exists'";
+                errors.invalid(format!("{path}.operator"), toleration, detail);
+            }
+            "Exists" => {}
+            other => {
+                errors.not_supported(format!("{path}.operator"), &Value::from(other), &["Equal", "Exists"]);
+            }
+        }
+        if !matches!(effect, "" | "NoSchedule" | "PreferNoSchedule" | "NoExecute") {
+            let effects = ["NoExecute", "NoSchedule", "PreferNoSchedule"];
+            errors.not_supported(format!("{path}.effect"), &Value::from(effect), &effects);
+        }
+    }
+    errors.judge("");
+}
+
 fn scheduling_gates(pod: &Value, errors: &mut Errors) {
     errors.judge("");
     let mut seen = BTreeSet::new();
     for (i, gate) in spec_list(pod, "schedulingGates").iter().enumerate() {
         let path = format!("spec.schedulingGates[{i}]");
-        if let Some(problem) = qualified_name_problem(name(gate)) {
-            errors.invalid(path.as_str(), &Value::from(name(gate)), problem);
+        for problem in qualified_name_problems(name(gate)) {
+            errors.invalid(path.as_str(), &Value::from(name(gate)), &problem);
         }
         if !seen.insert(name(gate)) {
             errors.duplicate(path, name(gate), "");

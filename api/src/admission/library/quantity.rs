@@ -1,11 +1,9 @@
-//! Functions that Kubernetes adds to CEL: quantities, and finding by regular expression.
+//! Quantities: `quantity("1Gi").isGreaterThan(quantity("1G"))`.
 
-use cel::common::types::{CelBool, CelDouble, CelInt, CelList, CelString, Type};
-use cel::common::value::{StaticVal, Val};
+use super::opaque;
+use cel::common::types::{CelBool, CelDouble, CelInt, CelString, Type};
 use cel::{DeclarationError, Env, ExecutionError};
 use nodefold_k8s::quantity::{self, Quantity};
-use regex::Regex;
-use std::any::Any;
 use std::cmp::Ordering;
 
 /// Declares all of them.
@@ -22,44 +20,16 @@ pub(super) fn extension(env: &mut Env) -> Result<(), DeclarationError> {
     cel::add_member_overload!(env, fn sub_whole: (Amount, CelInt) -> Amount, name = "sub")?;
     cel::add_member_overload!(env, fn is_greater_than: (Amount, Amount) -> CelBool)?;
     cel::add_member_overload!(env, fn is_less_than: (Amount, Amount) -> CelBool)?;
-    cel::add_member_overload!(env, fn compare_to: (Amount, Amount) -> CelInt)?;
-    cel::add_member_overload!(env, fn find: (CelString, CelString) -> Result<CelString>)?;
-    cel::add_member_overload!(env, fn find_all: (CelString, CelString) -> Result<CelList>)?;
-    cel::add_member_overload!(env, fn find_some: (CelString, CelString, CelInt) -> Result<CelList>, name = "findAll")
+    cel::add_member_overload!(env, fn compare_to: (Amount, Amount) -> CelInt)
 }
 
 /// A quantity as a value of its own type.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 struct Amount(Quantity);
 
 static AMOUNT: Type = Type::new_unspecified_type("kubernetes.Quantity");
 
-impl Val for Amount {
-    fn get_type(&self) -> &Type {
-        &AMOUNT
-    }
-
-    fn cel_type() -> &'static Type {
-        &AMOUNT
-    }
-
-    fn equals(&self, other: &dyn Val) -> bool {
-        other.downcast_ref::<Amount>().is_some_and(|other| other.0 == self.0)
-    }
-
-    fn clone_as_boxed<'v>(&self) -> Box<dyn Val + 'v>
-    where
-        Self: 'v,
-    {
-        Box::new(self.clone())
-    }
-
-    fn as_any(&self) -> Option<&dyn Any> {
-        Some(self)
-    }
-}
-
-impl StaticVal for Amount {}
+opaque!(Amount, AMOUNT);
 
 fn quantity_of(text: &CelString<'_>) -> Result<Amount, ExecutionError> {
     let read = quantity::parse(text.inner());
@@ -137,39 +107,4 @@ fn compare_to(a: &Amount, b: &Amount) -> CelInt {
         Ordering::Equal => 0,
         Ordering::Greater => 1,
     })
-}
-
-fn pattern(text: &CelString<'_>) -> Result<Regex, ExecutionError> {
-    Regex::new(text.inner()).map_err(|wrong| ExecutionError::function_error("find", wrong))
-}
-
-/// The first match; empty if there is none.
-fn find(text: &CelString<'_>, wanted: &CelString<'_>) -> Result<CelString<'static>, ExecutionError> {
-    let found = pattern(wanted)?.find(text.inner()).map(|m| m.as_str().to_owned());
-    Ok(CelString::from(found.unwrap_or_default()))
-}
-
-fn find_all(text: &CelString<'_>, wanted: &CelString<'_>) -> Result<CelList<'static>, ExecutionError> {
-    matches(text, wanted, usize::MAX)
-}
-
-/// As many as asked for; all of them if that is negative.
-fn find_some(
-    text: &CelString<'_>,
-    wanted: &CelString<'_>,
-    most: &CelInt,
-) -> Result<CelList<'static>, ExecutionError> {
-    matches(text, wanted, usize::try_from(*most.inner()).unwrap_or(usize::MAX))
-}
-
-fn matches(
-    text: &CelString<'_>,
-    wanted: &CelString<'_>,
-    most: usize,
-) -> Result<CelList<'static>, ExecutionError> {
-    let pattern = pattern(wanted)?;
-    let found = pattern.find_iter(text.inner()).take(most);
-    let found: Vec<Box<dyn Val>> =
-        found.map(|m| Box::new(CelString::from(m.as_str().to_owned())) as Box<dyn Val>).collect();
-    Ok(CelList::from(found))
 }
