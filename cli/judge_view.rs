@@ -111,6 +111,7 @@ pub fn matters(entry: &Entry) -> bool {
     let is_talk = matches!(
         entry.verb,
         Verb::SyncEntered
+            | Verb::TerminationSynced
             | Verb::SyncLeft
             | Verb::StatusGenerated
             | Verb::PhaseComputed

@@ -137,6 +137,19 @@ fn zones(sources: &[Source<'_>], clocks: &mut [Clock], notes: &mut Vec<String>) 
         }
         let mut votes: BTreeMap<i64, u32> = BTreeMap::new();
         let mut first_bare: BTreeMap<&Name, Moment> = BTreeMap::new();
+        // Writers that tell their zone, behind a collector that doesn't: they tell the collector's, and the kubelet's hour is
+        // ahead of that by what its own lines are.
+        for draft in source.drafts {
+            if let (Some(when), Some(received)) = (draft.when, draft.received)
+                && when.offset.is_some()
+                && received.offset.is_none()
+            {
+                let year = when.year.unwrap_or(clocks[i].years[usize::from(received.month.min(12))]);
+                let ahead =
+                    received.moment(year, 0).since(when.moment(year, 0)).saturating_add(clocks[i].lead);
+                *votes.entry(rounded(ahead, QUARTER)).or_default() += 1;
+            }
+        }
         for draft in source.drafts {
             let Some(when) = draft.when.filter(|w| w.offset.is_none()) else { continue };
             let local = when.moment(clocks[i].years[usize::from(when.month.min(12))], 0);

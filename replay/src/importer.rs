@@ -130,6 +130,12 @@ impl Importer {
     }
 
     fn take(&mut self, text: &[u8], number: u64) {
+        // Colours are rare and stand at an end; what is coloured is a line of a log all the same.
+        if (text.first() == Some(&0x1b) || text.ends_with(b"m"))
+            && let Some(plain) = wrapper::uncoloured(text)
+        {
+            return self.take(&plain, number);
+        }
         // The hot path: a bare klog record.
         if !self.document.is_open()
             && let Some(header) = klog::header(text)
@@ -157,7 +163,11 @@ impl Importer {
         if text.first().is_some_and(u8::is_ascii_digit) && runtime::event_line(text, number, &mut self.sink) {
             return;
         }
-        let found = wrapper::strip(text);
+        let mut found = wrapper::strip(text);
+        // A line of code in a text; three backticks are a fence.
+        if text.starts_with(b"`") && !text.starts_with(b"```") {
+            found.rest = found.rest.strip_suffix(b"`").unwrap_or(found.rest);
+        }
         if found.partial || !self.partial.is_empty() {
             self.partial.extend_from_slice(found.rest);
             if found.partial && self.partial.len() < crate::input::LONGEST_LINE {
@@ -224,7 +234,22 @@ impl Importer {
             let header = Header { severity: None, stamp: found.received, pid: found.pid, file: b"", len: 0 };
             return self.record(&header, rest, found, number);
         }
+        if let Some(header) = klog::place_only(rest) {
+            return self.without_header(&header, &rest[header.len..], found, number);
+        }
+        if wrapper::bare(rest) && !found.prefixed && self.open.is_none() {
+            let header = Header { severity: None, stamp: None, pid: 0, file: b"", len: 0 };
+            return self.without_header(&header, rest, found, number);
+        }
         self.continuation(found);
+    }
+
+    /// A record whose header is lost or has only the place left: it is as late as its collector says, or as what it says of
+    /// itself, or as the record before it.
+    fn without_header(&mut self, header: &Header<'_>, body: &[u8], outer: &Unwrapped<'_>, line: u64) {
+        let stamp = outer.received.or_else(|| klog::failed_at(body)).or(self.last);
+        let header = Header { stamp, pid: if outer.pid == 0 { self.last_pid } else { outer.pid }, ..*header };
+        self.record(&header, body, outer, line);
     }
 
     fn host(&mut self, host: Option<&[u8]>) -> Option<Name> {
@@ -243,6 +268,7 @@ impl Importer {
     /// A klog record begins.
     fn record(&mut self, header: &Header<'_>, body: &[u8], outer: &Unwrapped<'_>, line: u64) {
         self.in_panic = false;
+        let header = &Header { pid: if header.pid == 0 { outer.pid } else { header.pid }, ..*header };
         self.close_for(header.pid);
         self.sink.recognised += 1;
         if header.pid != self.last_pid {
@@ -271,6 +297,12 @@ impl Importer {
 
     fn one_record(&mut self, header: &Header<'_>, body: &[u8], outer: &Unwrapped<'_>, line: u64) {
         let reader = klog::recognise(body);
+        // What people's editors and hands did to quotes.
+        if reader.is_none()
+            && let Some(mended) = wrapper::straightened(body).or_else(|| klog::requoted(body))
+        {
+            return self.one_record(header, &mended, outer, line);
+        }
         if header.severity == Some(b'F') {
             self.fatal(header, body, outer, line);
         }

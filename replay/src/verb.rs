@@ -76,6 +76,8 @@ verbs! {
     FirstSync = "first sync of the pod",
     /// A sync, or one of its stages, begins.
     SyncEntered = "sync entered",
+    /// A sync of a pod that ends begins.
+    TerminationSynced = "termination sync entered",
     /// A sync, or one of its stages, ended.
     SyncLeft = "sync left",
     /// The worker takes an update.
@@ -170,6 +172,8 @@ verbs! {
     UnmountAwaited = "waiting for volumes to unmount",
     /// All are gone.
     VolumesUnmounted = "all volumes unmounted",
+    /// They did not go in time.
+    UnmountTimedOut = "volumes never unmounted, timed out",
     /// Volumes did not mount in time.
     VolumesTimedOut = "volumes never mounted, timed out",
     /// Wanted.

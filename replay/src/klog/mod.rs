@@ -14,10 +14,11 @@ mod structured;
 mod unstructured;
 
 pub use fields::{Fields, Value};
-pub use header::{Header, find, merged, read as header};
+pub use header::{Header, find, merged, place_only, read as header};
 pub use json::from_json;
 pub use kube_event::{event, field_path_container};
-pub use names::{pod_ref, pod_text, runtime_id, unique_parts, volume};
+pub use names::{has_own_volume, pod_ref, pod_text, runtime_id, unique_parts, volume};
+pub use sentence::failed_at;
 pub use unstructured::volume_path;
 
 use crate::evidence::{Draft, Name, Sink, Witness};
@@ -80,6 +81,16 @@ pub fn recognise(body: &[u8]) -> Option<Reader> {
         b'"' => structured::recognise(body),
         _ => unstructured::recognise(body),
     }
+}
+
+/// A body whose opening quote somebody has lost (node-logs §1.7): whole again, if a known message comes out.
+pub fn requoted(body: &[u8]) -> Option<Vec<u8>> {
+    let quote = memchr::memchr(b'"', body)?;
+    if quote == 0 || body.get(quote + 1) != Some(&b' ') {
+        return None;
+    }
+    let whole = [b"\"", body].concat();
+    structured::recognise(&whole).is_some().then_some(whole)
 }
 
 /// Whether a record may be continued on further lines: only then is it kept open.

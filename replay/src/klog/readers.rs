@@ -312,6 +312,9 @@ pub fn event(record: &Record<'_>, sink: &mut Sink) {
     }
     draft.container.name = field_path_container(&text("fieldPath")).map(name);
     draft.container.sandbox = draft.container.name.is_some().then_some(false);
+    if verb == Verb::MountFailed {
+        draft.volume = super::sentence::details(&message).volume;
+    }
     draft.payload = Payload::Text(name(shortened(&message)));
     sink.push(draft);
 }
@@ -326,13 +329,12 @@ pub fn sync_failed(record: &Record<'_>, sink: &mut Sink) {
 
 /// The shapes inside the error of a failed sync (node-logs §2.2).
 pub fn push_sync_failure(mut draft: Draft, error: &[u8], sink: &mut Sink) {
-    let timed_out = [
-        "timed out waiting for the condition",
-        "timeout expired waiting for volumes",
-        "context deadline exceeded",
-    ]
-    .iter()
-    .any(|w| scan::has(error, w.as_bytes()));
+    // Wraps put line ends for blanks, or take them away: only letters are compared.
+    let letters: Vec<u8> = error.iter().copied().filter(|b| !b.is_ascii_whitespace()).collect();
+    let timed_out =
+        ["timedoutwaitingforthecondition", "timeoutexpiredwaitingforvolumes", "contextdeadlineexceeded"]
+            .iter()
+            .any(|w| scan::has(&letters, w.as_bytes()));
     let waiting = scan::between(error, b"unmounted volumes=[", b"]");
     if timed_out && let Some(list) = waiting {
         draft.verb = Verb::VolumesTimedOut;
@@ -344,6 +346,28 @@ pub fn push_sync_failure(mut draft: Draft, error: &[u8], sink: &mut Sink) {
     }
     draft.payload = Payload::Text(name(shortened(error)));
     let plain = unescape(&unescape(error)).into_owned();
+    if timed_out && error.starts_with(b"mounted volumes=[") {
+        draft.verb = Verb::UnmountTimedOut;
+        sink.push(draft);
+        return;
+    }
+    // The runtime's own limit speaks of a stop, too.
+    if (timed_out || scan::has(&plain, b"stop timeout"))
+        && let Some(rest) = scan::after(&plain, b"failed to \"KillContainer\" for \"")
+    {
+        draft.verb = Verb::StopFailed;
+        draft.container.name = scan::until(rest, b'"').map(|(c, _)| name(c));
+        draft.container.sandbox = Some(false);
+        sink.push(draft);
+        return;
+    }
+    if scan::has(&plain, b"cannot find the mounted volumes for pod") {
+        draft.verb = Verb::CreateFailed;
+        draft.container.name = scan::between(&plain, b"failed to \"StartContainer\" for \"", b"\"").map(name);
+        draft.container.sandbox = Some(false);
+        sink.push(draft);
+        return;
+    }
     if let Some(rest) = scan::after(&plain, b"cannot find volume \"") {
         let mut missing = draft.clone();
         missing.verb = Verb::CreateFailed;
@@ -405,6 +429,7 @@ pub fn orphan_left(record: &Record<'_>, sink: &mut Sink) {
         let error = fields.any(&["err", "error"]).map(|e| e.text().into_owned()).unwrap_or_default();
         let hidden = fields.get("numErrs").and_then(|n| scan::integer(&n.text())).unwrap_or(1);
         draft.pod.uid = scan::between(&error, b"pod \"", b"\"").filter(|u| is_uid(u)).map(name);
+        draft.volume = super::unstructured::left_volume(&error);
         draft.payload = Payload::Count(hidden, name(shortened(&error)));
     });
 }
@@ -420,7 +445,8 @@ pub fn orphan_cleaned(record: &Record<'_>, sink: &mut Sink) {
 pub fn checkpoint_unreadable(record: &Record<'_>, sink: &mut Sink) {
     with(record, Verb::CheckpointUnreadable, sink, |draft, fields, _| {
         let error = fields.any(&["err", "error"]).map(|e| e.text().into_owned()).unwrap_or_default();
-        if !scan::has(&error, b"checkpoint") {
+        // The error may be cut; then the message says it.
+        if !scan::has(&error, b"checkpoint") && !scan::has(fields.message, b"checkpoint") {
             draft.verb = Verb::KubeletFailed;
         }
     });
