@@ -136,6 +136,10 @@ impl Importer {
         {
             return self.take(&plain, number);
         }
+        // A line of code in a text; three backticks are a fence.
+        if let Some(code) = text.strip_prefix(b"`").filter(|rest| !rest.starts_with(b"``")) {
+            return self.take(code.strip_suffix(b"`").unwrap_or(code), number);
+        }
         // The hot path: a bare klog record.
         if !self.document.is_open()
             && let Some(header) = klog::header(text)
@@ -163,11 +167,7 @@ impl Importer {
         if text.first().is_some_and(u8::is_ascii_digit) && runtime::event_line(text, number, &mut self.sink) {
             return;
         }
-        let mut found = wrapper::strip(text);
-        // A line of code in a text; three backticks are a fence.
-        if text.starts_with(b"`") && !text.starts_with(b"```") {
-            found.rest = found.rest.strip_suffix(b"`").unwrap_or(found.rest);
-        }
+        let found = wrapper::strip(text);
         if found.partial || !self.partial.is_empty() {
             self.partial.extend_from_slice(found.rest);
             if found.partial && self.partial.len() < crate::input::LONGEST_LINE {
@@ -186,6 +186,13 @@ impl Importer {
         if let Some(header) = klog::header(rest) {
             return self.record(&header, &rest[header.len..], found, number);
         }
+        // One collector behind another: a node's syslog in a container's log.
+        if found.ident.is_empty()
+            && let Some(inner) = wrapper::daemon(rest)
+        {
+            let received = inner.received.or(found.received);
+            return self.unwrapped(&Unwrapped { received, host: inner.host.or(found.host), ..inner }, number);
+        }
         match rest.first() {
             Some(b'{' | b'[') if self.json(found, number) => return,
             Some(b't' | b'l') if self.runtime(found, number) => return,
@@ -199,6 +206,9 @@ impl Importer {
             self.sink.recognised += 1;
             return;
         }
+        if self.table.is_none() {
+            self.table = runtime::Table::headless(rest);
+        }
         if let Some(table) = &self.table {
             if table.row(rest, number, &mut self.sink) {
                 return;
@@ -210,6 +220,9 @@ impl Importer {
         }
         if let Some((at, header)) = klog::find(rest) {
             let received = Stamp::rfc3339(&rest[..at]).or_else(|| first_stamp(&rest[..at])).map(|(s, _)| s);
+            if let (Some(year), Some(stamp)) = (slashed_year(&rest[..at]), header.stamp) {
+                self.sink.years.push((year, stamp.month));
+            }
             let body = shipped(&rest[at + header.len..]);
             let outer = Unwrapped { received: received.or(found.received), ..found.clone() };
             return self.record(&header, &body, &outer, number);
@@ -442,7 +455,7 @@ impl Importer {
             return true;
         }
         let text = scan::trim_start(rest);
-        if !found.prefixed
+        if found.ident.is_empty()
             && has(text, b".service")
             && (text.starts_with("●".as_bytes()) || has(text, b" - "))
         {
@@ -478,7 +491,10 @@ impl Importer {
             "├─",
             "●",
         ];
-        if self.kubelet_unit && !found.prefixed && header.iter().any(|h| text.starts_with(h.as_bytes())) {
+        if self.kubelet_unit
+            && found.ident.is_empty()
+            && header.iter().any(|h| text.starts_with(h.as_bytes()))
+        {
             self.sink.skip(Skipped::Separator);
             return true;
         }
@@ -499,12 +515,7 @@ impl Importer {
     /// What people and shells put between records. Dots tell of a gap.
     fn separator(&mut self, found: &Unwrapped<'_>, line: u64) -> bool {
         let text = scan::trim(found.rest);
-        let dots = matches!(
-            text,
-            b"..." | b"[...]" | b"....." | b"...." | b"(...)" | b"<snip>" | b"[snip]" | b"<...>"
-        ) || text == "…".as_bytes()
-            || text == "[…]".as_bytes();
-        if dots {
+        if wrapper::is_gap(text) {
             self.close();
             let draft = self.draft(Verb::Gap, Witness::Kubelet, line);
             self.sink.push(draft);
@@ -521,6 +532,14 @@ impl Importer {
                 || text.starts_with(b"Running on machine:")
                 || text.starts_with(b"Binary: "));
         if prompt && !found.prefixed {
+            // journalctl says first from when to when its journal goes.
+            if let Some((at, _)) =
+                scan::after(text, b" at ").map(|t| scan::word(t).1).and_then(Stamp::rfc3339)
+                && text.starts_with(b"-- ")
+                && let Some(year) = at.year
+            {
+                self.sink.years.push((year, at.month));
+            }
             self.close();
             self.in_panic = false;
             self.sink.skip(Skipped::Separator);
@@ -545,6 +564,17 @@ impl Importer {
 fn first_stamp(prefix: &[u8]) -> Option<(Stamp, usize)> {
     let at = prefix.iter().position(u8::is_ascii_digit)?;
     Stamp::rfc3339(&prefix[at..])
+}
+
+/// The year in `2/22/2017 2:35:03 PM`, as people's screens write dates: day and month in either order.
+fn slashed_year(prefix: &[u8]) -> Option<i32> {
+    let mut parts = scan::word(prefix).0.split(|b| *b == b'/').map(scan::number);
+    let (Some(Some((_, 1..=2))), Some(Some((_, 1..=2))), Some(Some((year, 4))), None) =
+        (parts.next(), parts.next(), parts.next(), parts.next())
+    else {
+        return None;
+    };
+    i32::try_from(year).ok().filter(|y| (2014..=2250).contains(y))
 }
 
 /// The body of a record that a shipper put into quotes: its own are escaped, and more fields follow.

@@ -52,12 +52,18 @@ pub fn strip(line: &[u8]) -> Unwrapped<'_> {
     Unwrapped { prefixed: false, ..Unwrapped::bare(if begins_record(plain) { plain } else { line }) }
 }
 
+/// A daemon's line: a stamp, maybe a host, and a process.
+pub fn daemon(line: &[u8]) -> Option<Unwrapped<'_>> {
+    let (stamp, len) = syslog(line)?;
+    process(&line[len..], stamp)
+}
+
 /// Bullets, quotes, line numbers, file names of grep, `MESSAGE:`.
 fn decorations(line: &[u8]) -> &[u8] {
     let mut at = scan::trim_start(line);
     for _ in 0..4 {
         let before = at;
-        for sign in ["* ", "> ", "- ", "• ", "`", "MESSAGE: ", "MESSAGE="] {
+        for sign in ["* ", "> ", "- ", "• ", "MESSAGE: ", "MESSAGE="] {
             at = scan::trim_start(at.strip_prefix(sign.as_bytes()).unwrap_or(at));
         }
         if let Some((_, len)) = number(at)
@@ -82,6 +88,7 @@ fn decorations(line: &[u8]) -> &[u8] {
             } else {
                 rest
             };
+            let rest = scan::trim_start(rest);
             if begins_record(rest) {
                 at = rest;
             }
@@ -99,8 +106,18 @@ fn begins_record(text: &[u8]) -> bool {
         || syslog(text).is_some()
         || text.starts_with(b"time=\"")
         || text.starts_with(b"{\"")
+        || ["Active: ", "Loaded: ", "●", "panic: ", "fatal error: ", "goroutine "]
+            .iter()
+            .any(|w| text.starts_with(w.as_bytes()))
         || crate::klog::place_only(text).is_some()
+        || is_gap(text)
         || bare(text)
+}
+
+/// Dots, by which people say that they have left something out.
+pub fn is_gap(text: &[u8]) -> bool {
+    let dots = ["...", "[...]", ".....", "....", "(...)", "<snip>", "[snip]", "<...>", "…", "[…]"];
+    dots.iter().any(|d| d.as_bytes() == scan::trim(text))
 }
 
 /// Texts of the kubelet that say by themselves what they are, though their header is lost.
@@ -315,7 +332,6 @@ mod tests {
             ("kubelet.log:12:", "", 0),
             ("2024-12-20T04:51:19.752570988Z stderr F ", "", 0),
             ("<34>1 2024-12-20T04:51:19Z h kubelet 7 - - ", "kubelet", 7),
-            ("`", "", 0),
             ("> > ", "", 0),
         ] {
             let line = format!("{prefix}{klog}");

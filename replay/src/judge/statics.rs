@@ -166,6 +166,7 @@ fn together(view: &View<'_>, name: &str, pods: &[PodIx], report: &mut Report) {
         }
     }
     spans.sort();
+    unnamed(view, name, pods, report);
     for (k, (_, first, pod, of, c)) in spans.iter().enumerate() {
         let second = spans[k + 1..]
             .iter()
@@ -179,6 +180,46 @@ fn together(view: &View<'_>, name: &str, pods: &[PodIx], report: &mut Report) {
                 text,
             ));
             return;
+        }
+    }
+}
+
+/// PLEG names no containers: of two ids of one pod one is the sandbox. Where both still ran when another life of the name had two of
+/// its own, one of them was a container beside its successor.
+fn unnamed(view: &View<'_>, name: &str, pods: &[PodIx], report: &mut Report) {
+    let ids = |pod: PodIx| -> Vec<(Moment, usize, crate::trace::ContainerIx)> {
+        let mut found: Vec<_> =
+            view.containers(pod).filter_map(|c| view.life(c).started.map(|(at, i)| (at, i, c))).collect();
+        found.sort();
+        found
+    };
+    let statics: Vec<PodIx> = pods
+        .iter()
+        .copied()
+        .filter(|p| {
+            view.trace.pod(*p).is_static && view.trace.pod(*p).uid.as_ref().is_some_and(|u| u.len() == 32)
+        })
+        .collect();
+    for new in &statics {
+        let begun = ids(*new);
+        let [_, (at, second, _), ..] = begun.as_slice() else { continue };
+        for old in statics.iter().filter(|p| *p != new) {
+            let still: Vec<_> = ids(*old)
+                .into_iter()
+                .filter(|(from, _, c)| {
+                    from < at
+                        && view.trace.container(*c).name.is_none()
+                        && view.life(*c).ran_at(*at) == Some(true)
+                })
+                .collect();
+            if let [(_, first, _), _, ..] = still.as_slice() {
+                let text = format!("two lives of static pod {name} ran at once");
+                let mut finding =
+                    view.finding(Kind::DuplicateContainer, Some(*new), &[*first, *second], text);
+                finding.confidence = Confidence::Derived;
+                report.findings.push(finding);
+                return;
+            }
         }
     }
 }

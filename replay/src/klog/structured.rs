@@ -87,7 +87,8 @@ fn pod(message: &[u8]) -> Option<Reader> {
         b"Pod termination stopped all running containers" => Plain(Verb::ContainersStopped),
         b"Pod termination cleaned up volume paths" => Plain(Verb::PathsCleaned),
         b"Pod is terminated, but some volumes have not been cleaned up" => Plain(Verb::VolumesLeft),
-        b"Pod is terminated, but some containers are still running" => Plain(Verb::ContainersLeft),
+        b"Pod is terminated, but some containers are still running"
+        | b"Pod is terminated, but some pod sandboxes have not been cleaned up" => Plain(Verb::ContainersLeft),
         b"Pod is complete and the worker can now stop" | b"Pod worker has stopped" => Plain(Verb::WorkerStopped),
         b"Pod has been deleted and must be killed" => Plain(Verb::KillOrdered),
         b"Pod fully terminated and removed from etcd" => Plain(Verb::PodReleased),

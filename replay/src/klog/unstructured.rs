@@ -129,7 +129,11 @@ pub fn plain(record: &Record<'_>, verb: Verb, sink: &mut Sink) {
 
 fn pod(body: &[u8]) -> Option<Reader> {
     Some(match body {
-        b if has(b, b"is terminated, but some containers are still running") => Plain(Verb::ContainersLeft),
+        b if has(b, b"is terminated, but some containers are still running")
+            || has(b, b"is terminated, but some pod sandboxes have not been cleaned up") =>
+        {
+            Plain(Verb::ContainersLeft)
+        }
         b if has(b, b"is terminated, but some volumes have not been cleaned up") => Plain(Verb::VolumesLeft),
         b if has(b, b"fully terminated and removed from etcd") => Plain(Verb::PodReleased),
         b if has(b, b"attempted illegal phase transition") => Plain(Verb::IllegalTransition),

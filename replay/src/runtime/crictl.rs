@@ -162,6 +162,29 @@ impl Table {
         (has("STATE") && has("ATTEMPT")).then_some(Table { columns })
     }
 
+    /// A row of `crictl pods` whose head was not pasted: an id of 13 digits, an age, a state of sandboxes. Gives what its head was.
+    pub fn headless(line: &[u8]) -> Option<Table> {
+        let id = line.iter().take_while(|b| b.is_ascii_hexdigit()).count();
+        let age = scan::trim_start(line.get(id..)?);
+        let state = scan::after(age, b" ago ").map(scan::trim_start)?;
+        let fits = id == 13
+            && age.first().is_some_and(|b| b.is_ascii_digit() || *b == b'A')
+            && (state.starts_with(b"NotReady ") || state.starts_with(b"Ready "));
+        if !fits {
+            return None;
+        }
+        let headers = ["POD ID", "CREATED", "STATE", "NAME", "NAMESPACE", "ATTEMPT", "RUNTIME"];
+        // Cells are apart by more than one blank; an age has single ones.
+        let mut at = 0;
+        let mut columns = Vec::new();
+        for header in headers {
+            columns.push((at, header.to_owned()));
+            let Some(gap) = line.get(at..).and_then(|rest| memchr::memmem::find(rest, b"  ")) else { break };
+            at += gap + line[at + gap..].iter().take_while(|b| **b == b' ').count();
+        }
+        (columns.len() >= 5).then_some(Table { columns })
+    }
+
     /// A row. Ids are cut to 13 digits and ages are relative, so it has no time of its own. False: no row.
     pub fn row(&self, line: &[u8], number: u64, sink: &mut Sink) -> bool {
         let cells: Vec<(&str, &[u8])> = self
