@@ -25,7 +25,7 @@ pub struct Clock {
 /// A file's drafts and what it says of years and zones.
 pub struct Source<'a> {
     /// Its drafts.
-    pub drafts: &'a [Draft],
+    pub drafts: &'a [Box<Draft>],
     /// Years and months that it mentions.
     pub years: &'a [(i32, u8)],
     /// Zones that its retry deadlines are in.
@@ -43,7 +43,7 @@ pub fn learn(
     let this_year = today.year.unwrap_or(1970);
     let mut all_years: Vec<(i32, u8)> = sources.iter().flat_map(|s| s.years.iter().copied()).collect();
     for source in sources {
-        let dated = |d: &Draft| d.when.or(d.received).and_then(|w| w.year.map(|y| (y, w.month)));
+        let dated = |d: &Box<Draft>| d.when.or(d.received).and_then(|w| w.year.map(|y| (y, w.month)));
         all_years.extend(source.drafts.iter().filter_map(dated));
     }
     all_years.sort_unstable();
@@ -92,7 +92,7 @@ fn year_of(month: u8, mentions: &[(i32, u8)]) -> Option<i32> {
 }
 
 /// How far the writer's stamps usually are from the collector's, to the half hour: the most frequent distance.
-fn lead(drafts: &[Draft], found: &mut bool) -> i64 {
+fn lead(drafts: &[Box<Draft>], found: &mut bool) -> i64 {
     let mut seen: BTreeMap<i64, u32> = BTreeMap::new();
     for draft in drafts {
         if let (Some(when), Some(received)) = (draft.when, draft.received)

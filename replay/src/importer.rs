@@ -324,7 +324,7 @@ impl Importer {
             return self.sink.skip(Skipped::NothingSaid);
         }
         let host = self.last_host.clone().filter(|_| outer.host.is_some());
-        if reader.is_some() && !klog::may_continue(body) {
+        if let Some(reader) = reader {
             let record = Record {
                 stamp: header.stamp,
                 received: outer.received,
@@ -332,11 +332,11 @@ impl Importer {
                 body,
                 host: host.as_ref(),
                 line,
+                fields: Default::default(),
             };
-            if let Some(reader) = reader {
-                reader.read(&record, &mut self.sink);
+            if !record.may_continue() {
+                return reader.read(&record, &mut self.sink);
             }
-            return;
         }
         // Only one record is kept open: another process' ends here.
         self.close();

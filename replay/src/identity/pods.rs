@@ -7,6 +7,7 @@ use crate::stamp::{Moment, SECOND};
 use crate::trace::{PodIx, PodLife};
 use crate::verb::Verb;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 #[derive(Clone, Debug)]
 struct Life {
@@ -23,6 +24,10 @@ pub struct Pods {
     /// All lives.
     pub lives: Vec<PodLife>,
     by_uid: BTreeMap<Name, PodIx>,
+    /// The UID that was asked for last: a log speaks of one pod for a while.
+    last_uid: Option<(Name, PodIx)>,
+    /// Pods whose name others have had, too.
+    shared_name: Vec<bool>,
     /// By name alone: lives with a UID, in the order of their first evidence.
     by_name: BTreeMap<Name, Vec<Life>>,
     /// Lives that no UID is known for.
@@ -75,6 +80,8 @@ impl Pods {
         let mut pods = Pods {
             lives: Vec::new(),
             by_uid: BTreeMap::new(),
+            last_uid: None,
+            shared_name: Vec::new(),
             by_name: BTreeMap::new(),
             nameless: BTreeMap::new(),
             recent: BTreeMap::new(),
@@ -114,6 +121,10 @@ impl Pods {
                 pods.by_name.entry(name.clone()).or_default().push(life);
             }
         }
+        pods.shared_name = vec![false; pods.lives.len()];
+        for life in pods.by_name.values().filter(|lives| lives.len() > 1).flatten() {
+            pods.shared_name[life.pod.0 as usize] = true;
+        }
         pods.bound(placed);
         pods.by_elimination(placed);
         pods
@@ -125,8 +136,12 @@ impl Pods {
     }
 
     fn with_uid(&mut self, uid: &Name) -> PodIx {
-        if let Some(ix) = self.by_uid.get(uid) {
+        if let Some((_, ix)) = self.last_uid.as_ref().filter(|(last, _)| Arc::ptr_eq(last, uid)) {
             return *ix;
+        }
+        if let Some(ix) = self.by_uid.get(uid).copied() {
+            self.last_uid = Some((uid.clone(), ix));
+            return ix;
         }
         let is_static = uid.len() == 32;
         let ix = self.push(PodLife { uid: Some(uid.clone()), is_static, ..PodLife::default() });
@@ -226,17 +241,7 @@ impl Pods {
     pub fn resolve(&mut self, p: &Placed) -> (Option<PodIx>, bool) {
         let hint = &p.draft.pod;
         if let Some(uid) = valid(hint) {
-            let ix = self.with_uid(uid);
-            if let Some(name) = self.lives[ix.0 as usize].name.clone() {
-                self.recent.insert(name, (ix, p.at));
-            }
-            if let Payload::Object(object) = &p.draft.payload
-                && object.mirror_of.is_some()
-            {
-                // A mirror has a UID of its own; it is the static pod's shadow, not another pod's life.
-                self.lives[ix.0 as usize].is_static = true;
-            }
-            return (Some(ix), self.lives[ix.0 as usize].inferred);
+            return self.with_known_uid(uid, p);
         }
         let Some(name) = hint.name.clone() else { return (None, false) };
         if hint.cut {
@@ -274,6 +279,23 @@ impl Pods {
         let ix = self.push(life);
         self.nameless.insert(key, ix);
         (Some(ix), false)
+    }
+
+    /// The pod of a UID, which a draft says or its container's other lines tell.
+    pub fn with_known_uid(&mut self, uid: &Name, p: &Placed) -> (Option<PodIx>, bool) {
+        let ix = self.with_uid(uid);
+        if self.shared_name.get(ix.0 as usize) == Some(&true)
+            && let Some(name) = self.lives[ix.0 as usize].name.clone()
+        {
+            self.recent.insert(name, (ix, p.at));
+        }
+        if let Payload::Object(object) = &p.draft.payload
+            && object.mirror_of.is_some()
+        {
+            // A mirror has a UID of its own; it is the static pod's shadow, not another pod's life.
+            self.lives[ix.0 as usize].is_static = true;
+        }
+        (Some(ix), self.lives[ix.0 as usize].inferred)
     }
 
     fn fill(&mut self, pod: PodIx, hint: &PodHint) {

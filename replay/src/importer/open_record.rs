@@ -120,6 +120,7 @@ impl OpenRecord {
                     body,
                     host: self.host.as_ref(),
                     line: self.line,
+                    fields: Default::default(),
                 };
                 reader.read(&record, sink);
             }

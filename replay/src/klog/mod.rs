@@ -41,9 +41,24 @@ pub struct Record<'a> {
     pub host: Option<&'a Name>,
     /// The line, from 1.
     pub line: u64,
+    /// Its pairs, if it is structured: read once, for whoever asks.
+    pub fields: std::cell::OnceCell<Option<Fields<'a>>>,
 }
 
-impl Record<'_> {
+impl<'a> Record<'a> {
+    /// The pairs of a structured record.
+    pub fn fields(&self) -> Option<&Fields<'a>> {
+        self.fields.get_or_init(|| Fields::read(self.body)).as_ref()
+    }
+
+    /// Whether it may be continued on further lines: only then is it kept open. Errors are free text, blocks end a line with
+    /// `=<`, and a cut or wrapped record leaves something open.
+    pub fn may_continue(&self) -> bool {
+        self.body.ends_with(b"=<")
+            || !self.body.starts_with(b"\"")
+            || self.fields().is_some_and(Fields::is_cut)
+    }
+
     /// A draft of this record.
     pub fn draft(&self, verb: Verb) -> Draft {
         let mut draft = Draft::new(verb, Witness::Kubelet, self.line);
@@ -91,15 +106,6 @@ pub fn requoted(body: &[u8]) -> Option<Vec<u8>> {
     }
     let whole = [b"\"", body].concat();
     structured::recognise(&whole).is_some().then_some(whole)
-}
-
-/// Whether a record may be continued on further lines: only then is it kept open.
-pub fn may_continue(body: &[u8]) -> bool {
-    // Errors are free text, blocks end a line with `=<`, and a cut or wrapped record leaves something open.
-    body.ends_with(b"=<")
-        || !body.starts_with(b"\"")
-        || scan::quoted_len(&body[1..]).is_none()
-        || fields::leaves_open(body)
 }
 
 /// Errors are kept for people: no more of them than people read.

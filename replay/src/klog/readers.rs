@@ -59,8 +59,8 @@ fn labelled(group: &[u8], label: &str) -> Option<Vec<u8>> {
 
 /// A message whose common fields say all.
 pub fn plain(record: &Record<'_>, verb: Verb, sink: &mut Sink) {
-    if let Some(fields) = Fields::read(record.body) {
-        sink.push(common(record, verb, &fields));
+    if let Some(fields) = record.fields() {
+        sink.push(common(record, verb, fields));
     }
 }
 
@@ -70,9 +70,9 @@ fn with(
     sink: &mut Sink,
     fill: impl FnOnce(&mut Draft, &Fields<'_>, &mut Sink),
 ) {
-    if let Some(fields) = Fields::read(record.body) {
-        let mut draft = common(record, verb, &fields);
-        fill(&mut draft, &fields, sink);
+    if let Some(fields) = record.fields() {
+        let mut draft = common(record, verb, fields);
+        fill(&mut draft, fields, sink);
         sink.push(draft);
     }
 }
@@ -102,7 +102,7 @@ fn references(list: &[u8]) -> Vec<Vec<u8>> {
 
 /// SyncLoop ADD, UPDATE, REMOVE, DELETE, RECONCILE: one draft per pod.
 pub fn source(record: &Record<'_>, sink: &mut Sink) {
-    let Some(fields) = Fields::read(record.body) else { return };
+    let Some(fields) = record.fields() else { return };
     let verb = match fields.message {
         b"SyncLoop ADD" => Verb::PodAdded,
         b"SyncLoop UPDATE" => Verb::PodUpdated,
@@ -113,7 +113,7 @@ pub fn source(record: &Record<'_>, sink: &mut Sink) {
     sink.verbosity = sink.verbosity.max(if verb == Verb::PodReconciled { 4 } else { 2 });
     let source = fields.get("source").map(|s| name(&s.text()));
     let Some(pods) = fields.get("pods") else {
-        let mut draft = common(record, verb, &fields);
+        let mut draft = common(record, verb, fields);
         draft.cut = true;
         sink.push(draft);
         return;
@@ -132,11 +132,11 @@ pub fn source(record: &Record<'_>, sink: &mut Sink) {
 /// SyncLoop (PLEG).
 pub fn pleg(record: &Record<'_>, sink: &mut Sink) {
     sink.verbosity = sink.verbosity.max(2);
-    let Some(fields) = Fields::read(record.body) else { return };
+    let Some(fields) = record.fields() else { return };
     let Some(event) = fields.get("event") else { return };
     let group = event.text();
     let Some(verb) = labelled(&group, "Type").and_then(|kind| pleg_verb(&kind)) else { return };
-    let mut draft = common(record, verb, &fields);
+    let mut draft = common(record, verb, fields);
     draft.pod.uid = labelled(&group, "ID").filter(|u| is_uid(u)).map(|u| name(&u)).or(draft.pod.uid);
     draft.container.id = labelled(&group, "Data").filter(|d| is_runtime_id(d)).map(|d| name(&d));
     draft.payload = Payload::Nothing;
@@ -156,7 +156,7 @@ pub fn pleg_verb(kind: &[u8]) -> Option<Verb> {
 /// GenericPLEG: what the relist saw.
 pub fn generic_pleg(record: &Record<'_>, sink: &mut Sink) {
     sink.verbosity = sink.verbosity.max(4);
-    let Some(fields) = Fields::read(record.body) else { return };
+    let Some(fields) = record.fields() else { return };
     let new = fields.get("newState").map(|v| v.text());
     let verb = match new.as_deref() {
         Some(b"running") => Verb::ContainerRunning,
@@ -164,7 +164,7 @@ pub fn generic_pleg(record: &Record<'_>, sink: &mut Sink) {
         Some(b"non-existent") => Verb::ContainerGone,
         Some(_) | None => return,
     };
-    sink.push(common(record, verb, &fields));
+    sink.push(common(record, verb, fields));
 }
 
 /// Generic (PLEG): container finished.
@@ -297,7 +297,7 @@ pub fn post_termination(record: &Record<'_>, sink: &mut Sink) {
 
 /// Event occurred.
 pub fn event(record: &Record<'_>, sink: &mut Sink) {
-    let Some(fields) = Fields::read(record.body) else { return };
+    let Some(fields) = record.fields() else { return };
     let text = |key: &str| fields.get(key).map(|v| v.text()).unwrap_or_default();
     if !matches!(&*text("kind"), b"Pod" | b"") {
         return;
@@ -321,8 +321,8 @@ pub fn event(record: &Record<'_>, sink: &mut Sink) {
 
 /// Error syncing pod, and the errors that say more than that: volumes that timed out, a volume that isn't there.
 pub fn sync_failed(record: &Record<'_>, sink: &mut Sink) {
-    let Some(fields) = Fields::read(record.body) else { return };
-    let draft = common(record, Verb::SyncFailed, &fields);
+    let Some(fields) = record.fields() else { return };
+    let draft = common(record, Verb::SyncFailed, fields);
     let error = fields.any(&["err", "error"]).map(|e| e.text().into_owned()).unwrap_or_default();
     push_sync_failure(draft, &error, sink);
 }

@@ -75,9 +75,9 @@ pub fn read_bare(record: &Record<'_>, sink: &mut Sink) {
 
 /// Reads a sentence that is a structured record's message.
 pub fn read_structured(record: &Record<'_>, sink: &mut Sink) {
-    if let Some(fields) = Fields::read(record.body) {
+    if let Some(fields) = record.fields() {
         let message = unescape(fields.message);
-        read(record, &message, Some(&fields), sink);
+        read(record, &message, Some(fields), sink);
     }
 }
 
