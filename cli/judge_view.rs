@@ -112,7 +112,6 @@ pub fn matters(entry: &Entry) -> bool {
         entry.verb,
         Verb::SyncEntered
             | Verb::TerminationSynced
-            | Verb::SyncLeft
             | Verb::StatusGenerated
             | Verb::PhaseComputed
             | Verb::PodReconciled

@@ -43,8 +43,8 @@ pub fn learn(
     let this_year = today.year.unwrap_or(1970);
     let mut all_years: Vec<(i32, u8)> = sources.iter().flat_map(|s| s.years.iter().copied()).collect();
     for source in sources {
-        let dated = |d: &Box<Draft>| d.when.or(d.received).and_then(|w| w.year.map(|y| (y, w.month)));
-        all_years.extend(source.drafts.iter().filter_map(dated));
+        let dated = |d: &Draft| d.when.or(d.received).and_then(|w| w.year.map(|y| (y, w.month)));
+        all_years.extend(source.drafts.iter().filter_map(|d| dated(d)));
     }
     all_years.sort_unstable();
     all_years.dedup();

@@ -388,6 +388,7 @@ impl Skipped {
 #[derive(Debug, Default)]
 pub struct Sink {
     /// Drafts in the order of the input. Each has its own room: they are sorted and dealt, and are large.
+    #[expect(clippy::vec_box, reason = "moving a third of a kilobyte at each step costs more than the room")]
     pub drafts: Vec<Box<Draft>>,
     /// Lines or objects not used, by reason.
     pub skipped: [u64; Skipped::COUNT],
@@ -438,6 +439,12 @@ impl Names {
         .flatten()
         {
             self.share_one(name);
+        }
+        // The same error comes every two seconds for days.
+        if let Payload::Text(text) | Payload::Retry { error: text, .. } | Payload::Count(_, text) =
+            &mut draft.payload
+        {
+            self.share_one(text);
         }
     }
 

@@ -206,14 +206,14 @@ impl Importer {
             self.sink.recognised += 1;
             return;
         }
-        if self.table.is_none() {
-            self.table = runtime::Table::headless(rest);
-        }
         if let Some(table) = &self.table {
             if table.row(rest, number, &mut self.sink) {
                 return;
             }
             self.table = None;
+        }
+        if runtime::headless_row(rest, number, &mut self.sink) {
+            return;
         }
         if mounts::may_be(rest) && mounts::line(rest, number, &mut self.sink) {
             return;

@@ -64,6 +64,7 @@ pub fn merge(mut inputs: Vec<Imported>, options: &Options) -> Trace {
 }
 
 /// Gives each draft a moment. What has none is as late as what stands before it; a listing is as late as everything.
+#[expect(clippy::vec_box, reason = "as the sink has them")]
 fn place(drafts: Vec<Box<Draft>>, file: u32, clock: &Clock, out: &mut Vec<Placed>, notes: &mut Vec<String>) {
     let mut slips = 0u64;
     let mut last = None;

@@ -15,6 +15,7 @@ const REPORTS: &[(&str, &[&str], usize, usize)] = &[
     ("crio-day-long-stop-zones", &["runtime-stop-stalled"], 1, 0),
     ("curly-quotes", &["volume-unmount-failed"], 1, 1),
     ("docker-names-v12", &[], 1, 0),
+    ("docker-ps-without-head", &["sandbox-leak"], 1, 0),
     ("found-running-after-restart", &["volume-unmounted-while-container-running"], 1, 1),
     ("impossible-volumes-v12", &["container-start-without-volume"], 1, 0),
     ("kill-timed-out-newest-first", &["pod-stuck-terminating", "runtime-stop-stalled"], 1, 0),

@@ -305,8 +305,10 @@ fn fragments() -> Vec<(String, String)> {
     found
 }
 
+type Around = fn(usize, &str) -> String;
+
 /// What goes around lines that have a prefix of their own already.
-const AROUND: &[(&str, fn(usize, &str) -> String)] = &[
+const AROUND: &[(&str, Around)] = &[
     ("container log", |_, l| format!("2026-11-30T18:48:57.123456789Z stderr F {l}\n")),
     ("docker json", |_, l| {
         format!(

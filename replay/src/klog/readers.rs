@@ -279,6 +279,19 @@ pub fn patch(record: &Record<'_>, sink: &mut Sink) {
     });
 }
 
+/// Status for pod updated successfully: a Go dump in 1.21 to 1.26, JSON from 1.27 on.
+pub fn status_updated(record: &Record<'_>, sink: &mut Sink) {
+    with(record, Verb::StatusWritten, sink, |draft, fields, sink| {
+        let Some(status) = fields.get("status") else { return };
+        let text = status.text();
+        let seen = match serde_json::from_slice(&text) {
+            Ok(value) => pod_json::status(&value, sink),
+            Err(_) => super::unstructured::dumped_status(&text),
+        };
+        draft.payload = Payload::Status(Box::new(seen));
+    });
+}
+
 /// `[123 34 109 …]`.
 fn numbers(list: &[u8]) -> Vec<u8> {
     list.split(|b| !b.is_ascii_digit()).filter_map(|n| u8::try_from(scan::number(n)?.0).ok()).collect()

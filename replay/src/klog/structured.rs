@@ -59,6 +59,8 @@ fn source_and_sync(message: &[u8]) -> Option<Reader> {
             Plain(Verb::KubeletStarted)
         }
         b"Shutdown manager detected new shutdown event" => Plain(Verb::NodeShutdown),
+        b"Shutdown manager killing pod with gracePeriod" => Plain(Verb::KillOrdered),
+        b"Status for pod updated successfully" => Own(readers::status_updated),
         b"Sandbox for pod has changed. Need to start a new one" => Plain(Verb::SandboxChanged),
         _ => return None,
     })
@@ -85,6 +87,8 @@ fn pod(message: &[u8]) -> Option<Reader> {
         b"Processing pod event" => Own(readers::processed),
         b"Pod terminating with grace period" => Plain(Verb::TerminationSynced),
         b"Pod termination stopped all running containers" => Plain(Verb::ContainersStopped),
+        b"Pod termination unmounted volumes" => Plain(Verb::VolumesUnmounted),
+        b"Pod termination removed cgroups" => Plain(Verb::CgroupsRemoved),
         b"Pod termination cleaned up volume paths" => Plain(Verb::PathsCleaned),
         b"Pod is terminated, but some volumes have not been cleaned up" => Plain(Verb::VolumesLeft),
         b"Pod is terminated, but some containers are still running"
@@ -212,6 +216,8 @@ fn other(message: &[u8]) -> Option<Reader> {
         b"syncPod enter" => Plain(Verb::SyncEntered),
         b"syncTerminatingPod enter" | b"syncTerminatedPod enter" => Plain(Verb::TerminationSynced),
         b"killContainer for pod failed" => Plain(Verb::StopFailed),
+        b"Finished populating initial desired state of world" => Plain(Verb::DesiredStateReady),
+        b"Eviction manager: must evict pod(s) to reclaim" => Plain(Verb::EvictionBegan),
         b"pod is evicted successfully" => Plain(Verb::Evicted),
         _ if message.starts_with(b"Eviction manager: pod is evicted") => Plain(Verb::Evicted),
         _ if message.ends_with(b"programmer error") => Plain(Verb::ProgrammerError),

@@ -91,6 +91,7 @@ pub fn recognise(body: &[u8]) -> Option<Reader> {
         }
         b'T' if begins("Trying to delete pod") => Plain(Verb::MirrorPod),
         b'D' if begins("Deleted mirror pod") || begins("Deleting mirror pod") => Plain(Verb::MirrorPod),
+        b'e' if begins("eviction manager: must evict pod(s)") => Plain(Verb::EvictionBegan),
         b'e' if begins("eviction manager: pod") && has(body, b"evicted") => Plain(Verb::Evicted),
         b'V' | b'v' if has(body, b"is not published at") && has(body, b"nothing to do") => Own(nothing_to_do),
         b'N' if begins("NodeUnpublishVolume") && has(body, b"nothing to do") => Own(nothing_to_do),
@@ -398,7 +399,7 @@ fn status_updated(record: &Record<'_>, sink: &mut Sink) {
     sink.push(draft);
 }
 
-fn dumped_status(dump: &[u8]) -> StatusSeen {
+pub fn dumped_status(dump: &[u8]) -> StatusSeen {
     let mut status = StatusSeen {
         phase: between(dump, b"{Phase:", b" ").filter(|p| !p.is_empty()).map(name),
         ..StatusSeen::default()
