@@ -111,7 +111,7 @@ pub fn matters(entry: &Entry) -> bool {
     let is_talk = matches!(
         entry.verb,
         Verb::SyncEntered
-            | Verb::SyncLeft
+            | Verb::TerminationSynced
             | Verb::StatusGenerated
             | Verb::PhaseComputed
             | Verb::PodReconciled

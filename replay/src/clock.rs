@@ -25,7 +25,7 @@ pub struct Clock {
 /// A file's drafts and what it says of years and zones.
 pub struct Source<'a> {
     /// Its drafts.
-    pub drafts: &'a [Draft],
+    pub drafts: &'a [Box<Draft>],
     /// Years and months that it mentions.
     pub years: &'a [(i32, u8)],
     /// Zones that its retry deadlines are in.
@@ -44,7 +44,7 @@ pub fn learn(
     let mut all_years: Vec<(i32, u8)> = sources.iter().flat_map(|s| s.years.iter().copied()).collect();
     for source in sources {
         let dated = |d: &Draft| d.when.or(d.received).and_then(|w| w.year.map(|y| (y, w.month)));
-        all_years.extend(source.drafts.iter().filter_map(dated));
+        all_years.extend(source.drafts.iter().filter_map(|d| dated(d)));
     }
     all_years.sort_unstable();
     all_years.dedup();
@@ -92,7 +92,7 @@ fn year_of(month: u8, mentions: &[(i32, u8)]) -> Option<i32> {
 }
 
 /// How far the writer's stamps usually are from the collector's, to the half hour: the most frequent distance.
-fn lead(drafts: &[Draft], found: &mut bool) -> i64 {
+fn lead(drafts: &[Box<Draft>], found: &mut bool) -> i64 {
     let mut seen: BTreeMap<i64, u32> = BTreeMap::new();
     for draft in drafts {
         if let (Some(when), Some(received)) = (draft.when, draft.received)
@@ -137,6 +137,19 @@ fn zones(sources: &[Source<'_>], clocks: &mut [Clock], notes: &mut Vec<String>) 
         }
         let mut votes: BTreeMap<i64, u32> = BTreeMap::new();
         let mut first_bare: BTreeMap<&Name, Moment> = BTreeMap::new();
+        // Writers that tell their zone, behind a collector that doesn't: they tell the collector's, and the kubelet's hour is
+        // ahead of that by what its own lines are.
+        for draft in source.drafts {
+            if let (Some(when), Some(received)) = (draft.when, draft.received)
+                && when.offset.is_some()
+                && received.offset.is_none()
+            {
+                let year = when.year.unwrap_or(clocks[i].years[usize::from(received.month.min(12))]);
+                let ahead =
+                    received.moment(year, 0).since(when.moment(year, 0)).saturating_add(clocks[i].lead);
+                *votes.entry(rounded(ahead, QUARTER)).or_default() += 1;
+            }
+        }
         for draft in source.drafts {
             let Some(when) = draft.when.filter(|w| w.offset.is_none()) else { continue };
             let local = when.moment(clocks[i].years[usize::from(when.month.min(12))], 0);

@@ -130,6 +130,16 @@ impl Importer {
     }
 
     fn take(&mut self, text: &[u8], number: u64) {
+        // Colours are rare and stand at an end; what is coloured is a line of a log all the same.
+        if (text.first() == Some(&0x1b) || text.ends_with(b"m"))
+            && let Some(plain) = wrapper::uncoloured(text)
+        {
+            return self.take(&plain, number);
+        }
+        // A line of code in a text; three backticks are a fence.
+        if let Some(code) = text.strip_prefix(b"`").filter(|rest| !rest.starts_with(b"``")) {
+            return self.take(code.strip_suffix(b"`").unwrap_or(code), number);
+        }
         // The hot path: a bare klog record.
         if !self.document.is_open()
             && let Some(header) = klog::header(text)
@@ -176,6 +186,13 @@ impl Importer {
         if let Some(header) = klog::header(rest) {
             return self.record(&header, &rest[header.len..], found, number);
         }
+        // One collector behind another: a node's syslog in a container's log.
+        if found.ident.is_empty()
+            && let Some(inner) = wrapper::daemon(rest)
+        {
+            let received = inner.received.or(found.received);
+            return self.unwrapped(&Unwrapped { received, host: inner.host.or(found.host), ..inner }, number);
+        }
         match rest.first() {
             Some(b'{' | b'[') if self.json(found, number) => return,
             Some(b't' | b'l') if self.runtime(found, number) => return,
@@ -195,11 +212,17 @@ impl Importer {
             }
             self.table = None;
         }
+        if runtime::headless_row(rest, number, &mut self.sink) {
+            return;
+        }
         if mounts::may_be(rest) && mounts::line(rest, number, &mut self.sink) {
             return;
         }
         if let Some((at, header)) = klog::find(rest) {
             let received = Stamp::rfc3339(&rest[..at]).or_else(|| first_stamp(&rest[..at])).map(|(s, _)| s);
+            if let (Some(year), Some(stamp)) = (slashed_year(&rest[..at]), header.stamp) {
+                self.sink.years.push((year, stamp.month));
+            }
             let body = shipped(&rest[at + header.len..]);
             let outer = Unwrapped { received: received.or(found.received), ..found.clone() };
             return self.record(&header, &body, &outer, number);
@@ -224,7 +247,22 @@ impl Importer {
             let header = Header { severity: None, stamp: found.received, pid: found.pid, file: b"", len: 0 };
             return self.record(&header, rest, found, number);
         }
+        if let Some(header) = klog::place_only(rest) {
+            return self.without_header(&header, &rest[header.len..], found, number);
+        }
+        if wrapper::bare(rest) && !found.prefixed && self.open.is_none() {
+            let header = Header { severity: None, stamp: None, pid: 0, file: b"", len: 0 };
+            return self.without_header(&header, rest, found, number);
+        }
         self.continuation(found);
+    }
+
+    /// A record whose header is lost or has only the place left: it is as late as its collector says, or as what it says of
+    /// itself, or as the record before it.
+    fn without_header(&mut self, header: &Header<'_>, body: &[u8], outer: &Unwrapped<'_>, line: u64) {
+        let stamp = outer.received.or_else(|| klog::failed_at(body)).or(self.last);
+        let header = Header { stamp, pid: if outer.pid == 0 { self.last_pid } else { outer.pid }, ..*header };
+        self.record(&header, body, outer, line);
     }
 
     fn host(&mut self, host: Option<&[u8]>) -> Option<Name> {
@@ -243,6 +281,7 @@ impl Importer {
     /// A klog record begins.
     fn record(&mut self, header: &Header<'_>, body: &[u8], outer: &Unwrapped<'_>, line: u64) {
         self.in_panic = false;
+        let header = &Header { pid: if header.pid == 0 { outer.pid } else { header.pid }, ..*header };
         self.close_for(header.pid);
         self.sink.recognised += 1;
         if header.pid != self.last_pid {
@@ -271,6 +310,12 @@ impl Importer {
 
     fn one_record(&mut self, header: &Header<'_>, body: &[u8], outer: &Unwrapped<'_>, line: u64) {
         let reader = klog::recognise(body);
+        // What people's editors and hands did to quotes.
+        if reader.is_none()
+            && let Some(mended) = wrapper::straightened(body).or_else(|| klog::requoted(body))
+        {
+            return self.one_record(header, &mended, outer, line);
+        }
         if header.severity == Some(b'F') {
             self.fatal(header, body, outer, line);
         }
@@ -279,7 +324,7 @@ impl Importer {
             return self.sink.skip(Skipped::NothingSaid);
         }
         let host = self.last_host.clone().filter(|_| outer.host.is_some());
-        if reader.is_some() && !klog::may_continue(body) {
+        if let Some(reader) = reader {
             let record = Record {
                 stamp: header.stamp,
                 received: outer.received,
@@ -287,11 +332,11 @@ impl Importer {
                 body,
                 host: host.as_ref(),
                 line,
+                fields: Default::default(),
             };
-            if let Some(reader) = reader {
-                reader.read(&record, &mut self.sink);
+            if !record.may_continue() {
+                return reader.read(&record, &mut self.sink);
             }
-            return;
         }
         // Only one record is kept open: another process' ends here.
         self.close();
@@ -410,7 +455,7 @@ impl Importer {
             return true;
         }
         let text = scan::trim_start(rest);
-        if !found.prefixed
+        if found.ident.is_empty()
             && has(text, b".service")
             && (text.starts_with("●".as_bytes()) || has(text, b" - "))
         {
@@ -446,7 +491,10 @@ impl Importer {
             "├─",
             "●",
         ];
-        if self.kubelet_unit && !found.prefixed && header.iter().any(|h| text.starts_with(h.as_bytes())) {
+        if self.kubelet_unit
+            && found.ident.is_empty()
+            && header.iter().any(|h| text.starts_with(h.as_bytes()))
+        {
             self.sink.skip(Skipped::Separator);
             return true;
         }
@@ -467,12 +515,7 @@ impl Importer {
     /// What people and shells put between records. Dots tell of a gap.
     fn separator(&mut self, found: &Unwrapped<'_>, line: u64) -> bool {
         let text = scan::trim(found.rest);
-        let dots = matches!(
-            text,
-            b"..." | b"[...]" | b"....." | b"...." | b"(...)" | b"<snip>" | b"[snip]" | b"<...>"
-        ) || text == "…".as_bytes()
-            || text == "[…]".as_bytes();
-        if dots {
+        if wrapper::is_gap(text) {
             self.close();
             let draft = self.draft(Verb::Gap, Witness::Kubelet, line);
             self.sink.push(draft);
@@ -489,6 +532,14 @@ impl Importer {
                 || text.starts_with(b"Running on machine:")
                 || text.starts_with(b"Binary: "));
         if prompt && !found.prefixed {
+            // journalctl says first from when to when its journal goes.
+            if let Some((at, _)) =
+                scan::after(text, b" at ").map(|t| scan::word(t).1).and_then(Stamp::rfc3339)
+                && text.starts_with(b"-- ")
+                && let Some(year) = at.year
+            {
+                self.sink.years.push((year, at.month));
+            }
             self.close();
             self.in_panic = false;
             self.sink.skip(Skipped::Separator);
@@ -513,6 +564,17 @@ impl Importer {
 fn first_stamp(prefix: &[u8]) -> Option<(Stamp, usize)> {
     let at = prefix.iter().position(u8::is_ascii_digit)?;
     Stamp::rfc3339(&prefix[at..])
+}
+
+/// The year in `2/22/2017 2:35:03 PM`, as people's screens write dates: day and month in either order.
+fn slashed_year(prefix: &[u8]) -> Option<i32> {
+    let mut parts = scan::word(prefix).0.split(|b| *b == b'/').map(scan::number);
+    let (Some(Some((_, 1..=2))), Some(Some((_, 1..=2))), Some(Some((year, 4))), None) =
+        (parts.next(), parts.next(), parts.next(), parts.next())
+    else {
+        return None;
+    };
+    i32::try_from(year).ok().filter(|y| (2014..=2250).contains(y))
 }
 
 /// The body of a record that a shipper put into quotes: its own are escaped, and more fields follow.

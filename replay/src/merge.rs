@@ -6,7 +6,7 @@ use crate::identity::{Containers, Placed, Pods, Volumes, status_of};
 use crate::stamp::{Moment, SECOND};
 use crate::trace::{Confidence, ContainerIx, Entry, FileFacts, PodIx, Run, Trace, VolumeIx};
 use crate::verb::Verb;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// An input as its importer left it.
 pub struct Imported {
@@ -53,18 +53,19 @@ pub fn merge(mut inputs: Vec<Imported>, options: &Options) -> Trace {
     for (i, input) in inputs.into_iter().enumerate() {
         describe(input, duplicates[i], &clocks[i], &mut trace);
     }
-    for file in 0..trace.files.len() {
-        let mut who: Vec<Witness> =
-            trace.entries.iter().filter(|e| e.file as usize == file).map(|e| e.witness).collect();
-        who.sort_unstable();
-        who.dedup();
-        trace.files[file].witnesses = who;
+    let mut who: Vec<BTreeSet<Witness>> = vec![BTreeSet::new(); trace.files.len()];
+    for entry in &trace.entries {
+        who[entry.file as usize].insert(entry.witness);
+    }
+    for (file, who) in trace.files.iter_mut().zip(who) {
+        file.witnesses = who.into_iter().collect();
     }
     trace
 }
 
 /// Gives each draft a moment. What has none is as late as what stands before it; a listing is as late as everything.
-fn place(drafts: Vec<Draft>, file: u32, clock: &Clock, out: &mut Vec<Placed>, notes: &mut Vec<String>) {
+#[expect(clippy::vec_box, reason = "as the sink has them")]
+fn place(drafts: Vec<Box<Draft>>, file: u32, clock: &Clock, out: &mut Vec<Placed>, notes: &mut Vec<String>) {
     let mut slips = 0u64;
     let mut last = None;
     // An API watch tells its order by its lines, its times only roughly (node-logs §4).
@@ -179,9 +180,7 @@ fn tie(placed: Vec<Placed>, clocks: &[Clock], trace: &mut Trace) {
             && let Some(id) = &p.draft.container.id
             && let Some(uid) = containers.pod_of_id(id).cloned()
         {
-            let mut by_id = Placed { draft: p.draft.clone(), ..*p };
-            by_id.draft.pod.uid = Some(uid);
-            (pod, inferred) = pods.resolve(&by_id);
+            (pod, inferred) = pods.with_known_uid(&uid, p);
         }
         let (container, by_inference) = containers.resolve(p, pod);
         if pod.is_none()
@@ -218,6 +217,7 @@ fn tie(placed: Vec<Placed>, clocks: &[Clock], trace: &mut Trace) {
         let confidence = if inferred || by_inference { Confidence::Derived } else { Confidence::Seen };
         ties[i] = Some(Tie { pod, container, volume, host, confidence });
     }
+    trace.entries.reserve_exact(placed.len());
     containers.ends(&placed, |file, stamp| clocks[file as usize].stamp(stamp));
     for (p, tie) in placed.into_iter().zip(ties) {
         let Some(tie) = tie else { continue };

@@ -321,8 +321,7 @@ impl Trace {
     pub fn volume_count(&self) -> usize {
         let mut seen: Vec<(String, String)> = Vec::new();
         for volume in &self.volumes {
-            let per_pod =
-                volume.unique.as_deref().is_none_or(|u| crate::klog::unique_parts(u.as_bytes()).is_some());
+            let per_pod = volume.unique.as_deref().is_none_or(|u| crate::klog::has_own_volume(u.as_bytes()));
             let key = match (&volume.unique, &volume.name, volume.pod) {
                 (Some(unique), _, _) if !per_pod => (String::new(), unique.to_string()),
                 (_, Some(name), Some(pod)) if self.pod(pod).is_static => {

@@ -76,8 +76,8 @@ verbs! {
     FirstSync = "first sync of the pod",
     /// A sync, or one of its stages, begins.
     SyncEntered = "sync entered",
-    /// A sync, or one of its stages, ended.
-    SyncLeft = "sync left",
+    /// A sync of a pod that ends begins.
+    TerminationSynced = "termination sync entered",
     /// The worker takes an update.
     UpdateProcessed = "update processed",
     /// `Pod cannot start yet` or `ever`.
@@ -106,6 +106,8 @@ verbs! {
     PostTermination = "states after termination",
     /// The volumes' directories are cleaned up.
     PathsCleaned = "volume paths cleaned up",
+    /// The pod's cgroups are gone.
+    CgroupsRemoved = "pod cgroups removed",
     /// The worker is done.
     WorkerStopped = "pod worker stopped",
     /// `… must be killed`.
@@ -170,6 +172,10 @@ verbs! {
     UnmountAwaited = "waiting for volumes to unmount",
     /// All are gone.
     VolumesUnmounted = "all volumes unmounted",
+    /// They did not go in time.
+    UnmountTimedOut = "volumes never unmounted, timed out",
+    /// All volumes that pods ask for are known after a start.
+    DesiredStateReady = "initial desired state populated",
     /// Volumes did not mount in time.
     VolumesTimedOut = "volumes never mounted, timed out",
     /// Wanted.
@@ -294,6 +300,8 @@ verbs! {
     AdmissionDenied = "pod admission denied",
     /// The pod was admitted.
     Admitted = "pod admitted",
+    /// The node is short of something.
+    EvictionBegan = "eviction began",
     /// The pod is evicted.
     Evicted = "pod evicted",
     /// The node shuts down.

@@ -52,6 +52,12 @@ pub fn strip(line: &[u8]) -> Unwrapped<'_> {
     Unwrapped { prefixed: false, ..Unwrapped::bare(if begins_record(plain) { plain } else { line }) }
 }
 
+/// A daemon's line: a stamp, maybe a host, and a process.
+pub fn daemon(line: &[u8]) -> Option<Unwrapped<'_>> {
+    let (stamp, len) = syslog(line)?;
+    process(&line[len..], stamp)
+}
+
 /// Bullets, quotes, line numbers, file names of grep, `MESSAGE:`.
 fn decorations(line: &[u8]) -> &[u8] {
     let mut at = scan::trim_start(line);
@@ -82,6 +88,7 @@ fn decorations(line: &[u8]) -> &[u8] {
             } else {
                 rest
             };
+            let rest = scan::trim_start(rest);
             if begins_record(rest) {
                 at = rest;
             }
@@ -99,6 +106,67 @@ fn begins_record(text: &[u8]) -> bool {
         || syslog(text).is_some()
         || text.starts_with(b"time=\"")
         || text.starts_with(b"{\"")
+        || ["Active: ", "Loaded: ", "●", "panic: ", "fatal error: ", "goroutine "]
+            .iter()
+            .any(|w| text.starts_with(w.as_bytes()))
+        || crate::klog::place_only(text).is_some()
+        || is_gap(text)
+        || bare(text)
+}
+
+/// Dots, by which people say that they have left something out.
+pub fn is_gap(text: &[u8]) -> bool {
+    let dots = ["...", "[...]", ".....", "....", "(...)", "<snip>", "[snip]", "<...>", "…", "[…]"];
+    dots.iter().any(|d| d.as_bytes() == scan::trim(text))
+}
+
+/// Texts of the kubelet that say by themselves what they are, though their header is lost.
+pub fn bare(text: &[u8]) -> bool {
+    [
+        "Operation for \"",
+        "Orphaned pod \"",
+        "orphaned pod \"",
+        "operationExecutor.",
+        "UnmountVolume.",
+        "MountVolume.",
+    ]
+    .iter()
+    .any(|words| text.starts_with(words.as_bytes()))
+}
+
+/// The line without what colours it: terminal sequences that begin with ESC and `[`.
+pub fn uncoloured(line: &[u8]) -> Option<Vec<u8>> {
+    memchr::memchr(0x1b, line)?;
+    let mut out = Vec::with_capacity(line.len());
+    let mut at = 0;
+    while let Some(escape) = memchr::memchr(0x1b, &line[at..]) {
+        out.extend_from_slice(&line[at..at + escape]);
+        at += escape + 1;
+        if line.get(at) == Some(&b'[') {
+            let parameters = line[at + 1..].iter().take_while(|b| !(0x40..=0x7e).contains(*b)).count();
+            at = (at + 2 + parameters).min(line.len());
+        }
+    }
+    out.extend_from_slice(&line[at..]);
+    Some(out)
+}
+
+/// The text with the quotes that word processors make of straight ones made straight again.
+pub fn straightened(text: &[u8]) -> Option<Vec<u8>> {
+    let curly = |at: &[u8]| ["\u{201c}", "\u{201d}", "\u{201e}"].iter().any(|q| at.starts_with(q.as_bytes()));
+    let first = memchr::memchr_iter(0xe2, text).find(|at| curly(&text[*at..]))?;
+    let mut out = text[..first].to_vec();
+    let mut at = first;
+    while at < text.len() {
+        if curly(&text[at..]) {
+            out.push(b'"');
+            at += 3;
+        } else {
+            out.push(text[at]);
+            at += 1;
+        }
+    }
+    Some(out)
 }
 
 fn known(line: &[u8]) -> Option<Unwrapped<'_>> {
@@ -118,6 +186,10 @@ fn known(line: &[u8]) -> Option<Unwrapped<'_>> {
         _ => {}
     }
     if let Some((stamp, len)) = syslog(line) {
+        let rest = line.get(len + 1..).unwrap_or_default();
+        if line.get(len) == Some(&b' ') && crate::klog::place_only(rest).is_some() {
+            return Some(Unwrapped { received: Some(stamp), prefixed: true, ..Unwrapped::bare(rest) });
+        }
         return process(&line[len..], stamp);
     }
     // The first line of a paste may lack date and host: `kubelet[8529]: `, `kubelet.service[2043933]: `.
@@ -260,12 +332,24 @@ mod tests {
             ("kubelet.log:12:", "", 0),
             ("2024-12-20T04:51:19.752570988Z stderr F ", "", 0),
             ("<34>1 2024-12-20T04:51:19Z h kubelet 7 - - ", "kubelet", 7),
+            ("> > ", "", 0),
         ] {
             let line = format!("{prefix}{klog}");
             let found = strip(line.as_bytes());
             assert_eq!(String::from_utf8_lossy(found.rest), klog, "{prefix:?}");
             assert_eq!((found.ident, found.pid), (ident.as_bytes(), pid), "{prefix:?}");
         }
+    }
+
+    #[test]
+    fn colours_and_curly_quotes_go() {
+        let line = b"\x1b[1;31mE0713 x\x1b[0m y";
+        assert_eq!(uncoloured(line).as_deref(), Some(&b"E0713 x y"[..]));
+        assert_eq!(uncoloured(b"plain"), None);
+        assert_eq!(uncoloured(b"torn \x1b[1;3").as_deref(), Some(&b"torn "[..]));
+        let text = "\u{201c}a \\\u{201c}b\\\u{201d} \u{2026}\u{201d}";
+        assert_eq!(straightened(text.as_bytes()), Some("\"a \\\"b\\\" \u{2026}\"".as_bytes().to_vec()));
+        assert_eq!(straightened("\u{2026}".as_bytes()), None);
     }
 
     #[test]

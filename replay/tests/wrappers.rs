@@ -279,3 +279,111 @@ fn the_json_format_says_what_the_text_says() {
         assert_eq!(said(&read_texts([("log", b.as_bytes())], &now)), said(&a), "{b}");
     }
 }
+
+/// What a trace says, without times: a collector's stamps tell years and zones that a bare paste doesn't.
+fn told(trace: &Trace) -> Vec<String> {
+    let pod = |e: &nodefold_replay::Entry| e.pod.map(|p| trace.pod_name(p)).unwrap_or_default();
+    let mut all: Vec<String> =
+        trace.entries.iter().map(|e| format!("{} {}", trace.describe(e), pod(e))).collect();
+    all.sort();
+    all
+}
+
+fn fragments() -> Vec<(String, String)> {
+    let dir = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/node-logs");
+    let mut found: Vec<(String, String)> = std::fs::read_dir(dir)
+        .expect("the fragments")
+        .map(|e| e.expect("an entry").path())
+        .filter(|p| p.extension().is_some_and(|e| e == "log"))
+        .map(|p| {
+            let name = p.file_stem().expect("a name").to_string_lossy().into_owned();
+            (name, std::fs::read_to_string(p).expect("a fragment"))
+        })
+        .collect();
+    found.sort();
+    assert_eq!(found.len(), 12);
+    found
+}
+
+type Around = fn(usize, &str) -> String;
+
+/// What goes around lines that have a prefix of their own already.
+const AROUND: &[(&str, Around)] = &[
+    ("container log", |_, l| format!("2026-11-30T18:48:57.123456789Z stderr F {l}\n")),
+    ("docker json", |_, l| {
+        format!(
+            "{{\"log\":{},\"stream\":\"stderr\",\"time\":\"2026-11-30T18:48:57Z\"}}\n",
+            json(&format!("{l}\n"))
+        )
+    }),
+    ("grep -n", |n, l| format!("{n}:{l}\n")),
+    ("several files of grep", |n, l| format!("/var/log/messages:{n}:{l}\n")),
+    ("quoted mail", |_, l| format!("> {l}\n")),
+    ("twice quoted mail", |_, l| format!("> > {l}\n")),
+    ("bullets", |_, l| format!("* {l}\n")),
+    ("code in a text", |_, l| format!("`{l}`\n")),
+    ("an indent", |_, l| format!("    {l}\n")),
+    ("windows line ends", |_, l| format!("{l}\r\n")),
+    ("colours", |_, l| format!("\u{1b}[0;31m{l}\u{1b}[0m\n")),
+];
+
+#[test]
+fn fragments_keep_their_verdict_behind_anything() {
+    for (name, text) in fragments() {
+        let plain = trace(text.as_bytes());
+        let verdict = judge(&plain).kinds();
+        for (around, wrap) in AROUND {
+            let wrapped: String = text.lines().enumerate().map(|(n, l)| wrap(n + 1, l)).collect();
+            let got = trace(wrapped.as_bytes());
+            assert_eq!(judge(&got).kinds(), verdict, "{name} behind {around}");
+            let (got, want) = (told(&got), told(&plain));
+            let missing: Vec<&String> = want.iter().filter(|w| !got.contains(w)).take(3).collect();
+            let extra: Vec<&String> = got.iter().filter(|w| !want.contains(w)).take(3).collect();
+            assert!(got == want, "{name} behind {around}: missing {missing:#?}, extra {extra:#?}");
+        }
+    }
+}
+
+#[test]
+fn fragments_keep_their_verdict_when_spoilt() {
+    for (name, text) in fragments() {
+        let plain = trace(text.as_bytes());
+        let verdict = judge(&plain).kinds();
+        let counts = (plain.pod_count(), plain.volume_count());
+        let lines: Vec<&str> = text.lines().collect();
+        let fenced = format!("Here is what we saw:\n\n```\n{text}\n```\n\nThanks, a user\n");
+        let thrice = format!("{text}\n# grep again\n{text}\n# and again\n{text}");
+        let mut spoilt = vec![("fenced", fenced), ("three greps", thrice)];
+        if lines.iter().all(|l| !l.starts_with(['\t', ' ']) && l.len() > 60) {
+            let backwards: String = lines.iter().rev().map(|l| format!("{l}\n")).collect();
+            let interleaved: String = lines
+                .iter()
+                .map(|l| format!("{l}\n\nJan 02 03:04:05 host sshd[77]: Accepted publickey\n"))
+                .collect();
+            spoilt.push(("backwards", backwards));
+            spoilt.push(("another daemon between", interleaved));
+        }
+        for (damage, damaged) in spoilt {
+            let got = trace(damaged.as_bytes());
+            assert_eq!(judge(&got).kinds(), verdict, "{name}, {damage}");
+            assert_eq!((got.pod_count(), got.volume_count()), counts, "{name}, {damage}");
+        }
+        // The same file twice, as two files; and its lines dealt to two files.
+        let twice = read_texts([("a", text.as_bytes()), ("b", text.as_bytes())], &options());
+        assert_eq!(judge(&twice).kinds(), verdict, "{name} twice");
+        assert_eq!((twice.pod_count(), twice.volume_count()), counts, "{name} twice");
+        if lines.iter().all(|l| l.contains("] ") && l.len() > 60) {
+            let of = |odd: usize| -> String {
+                lines
+                    .iter()
+                    .enumerate()
+                    .filter(|(n, _)| n % 2 == odd)
+                    .map(|(_, l)| format!("{l}\n"))
+                    .collect()
+            };
+            let dealt = read_texts([("a", of(0).as_bytes()), ("b", of(1).as_bytes())], &options());
+            assert_eq!(judge(&dealt).kinds(), verdict, "{name} dealt to two files");
+            assert_eq!((dealt.pod_count(), dealt.volume_count()), counts, "{name} dealt to two files");
+        }
+    }
+}

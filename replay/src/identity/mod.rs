@@ -25,5 +25,5 @@ pub struct Placed {
     /// Its file.
     pub file: u32,
     /// The draft.
-    pub draft: Draft,
+    pub draft: Box<Draft>,
 }

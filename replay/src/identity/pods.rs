@@ -7,6 +7,7 @@ use crate::stamp::{Moment, SECOND};
 use crate::trace::{PodIx, PodLife};
 use crate::verb::Verb;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 #[derive(Clone, Debug)]
 struct Life {
@@ -14,6 +15,8 @@ struct Life {
     begin: Option<Moment>,
     first: Moment,
     last: Moment,
+    /// The first word of it is one of its end: it was there before.
+    ending: bool,
 }
 
 /// The pods of a trace.
@@ -21,6 +24,10 @@ pub struct Pods {
     /// All lives.
     pub lives: Vec<PodLife>,
     by_uid: BTreeMap<Name, PodIx>,
+    /// The UID that was asked for last: a log speaks of one pod for a while.
+    last_uid: Option<(Name, PodIx)>,
+    /// Pods whose name others have had, too.
+    shared_name: Vec<bool>,
     /// By name alone: lives with a UID, in the order of their first evidence.
     by_name: BTreeMap<Name, Vec<Life>>,
     /// Lives that no UID is known for.
@@ -39,19 +46,49 @@ fn valid(hint: &PodHint) -> Option<&Name> {
         .filter(|u| is_uid(u.as_bytes()) || (u.len() >= 8 && !u.contains(['x', 'X', '{', '*', '<', '['])))
 }
 
+/// Words of a pod that was there before they were said.
+fn ends(verb: Verb) -> bool {
+    matches!(
+        verb,
+        Verb::KillOrdered
+            | Verb::TerminationBegan
+            | Verb::TerminationSynced
+            | Verb::StopRequested
+            | Verb::GraceOverridden
+            | Verb::KillPlanned
+            | Verb::ContainerDead
+            | Verb::ContainerExited
+            | Verb::ContainerGone
+            | Verb::StopReturned
+            | Verb::StopFailed
+            | Verb::UnmountStarted
+            | Verb::Unmounted
+            | Verb::UnmountFailed
+            | Verb::UnmountAwaited
+            | Verb::UnmountTimedOut
+            | Verb::VolumesUnmounted
+            | Verb::VolumesLeft
+            | Verb::ContainersLeft
+            | Verb::WorkerNotDone
+            | Verb::SyncFailed
+    )
+}
+
 impl Pods {
     /// Gathers every UID and name first: joins may be told after they are needed.
     pub fn gather(placed: &[Placed]) -> Pods {
         let mut pods = Pods {
             lives: Vec::new(),
             by_uid: BTreeMap::new(),
+            last_uid: None,
+            shared_name: Vec::new(),
             by_name: BTreeMap::new(),
             nameless: BTreeMap::new(),
             recent: BTreeMap::new(),
             inferred: 0,
             redacted: 0,
         };
-        let mut times: Vec<(Moment, Moment)> = Vec::new();
+        let mut times: Vec<(Moment, Moment, bool)> = Vec::new();
         for p in placed {
             let hint = &p.draft.pod;
             let Some(uid) = valid(hint) else {
@@ -61,11 +98,14 @@ impl Pods {
             let ix = pods.with_uid(uid);
             let slot = ix.0 as usize;
             if times.len() <= slot {
-                times.push((p.at, p.at));
+                times.push((p.at, p.at, ends(p.draft.verb)));
             }
             if !p.untimed {
-                times[slot].1 = times[slot].1.max(p.at);
-                times[slot].0 = times[slot].0.min(p.at);
+                let (first, last, ending) = &mut times[slot];
+                *last = (*last).max(p.at);
+                if p.at < *first {
+                    (*first, *ending) = (p.at, ends(p.draft.verb));
+                }
             }
             let life = &mut pods.lives[slot];
             if !hint.cut {
@@ -75,10 +115,15 @@ impl Pods {
         }
         for (i, life) in pods.lives.iter().enumerate() {
             if let Some(name) = &life.name {
-                let (first, last) = times[i];
+                let (first, last, ending) = times[i];
                 let pod = PodIx(u32::try_from(i).unwrap_or(u32::MAX));
-                pods.by_name.entry(name.clone()).or_default().push(Life { pod, begin: None, first, last });
+                let life = Life { pod, begin: None, first, last, ending };
+                pods.by_name.entry(name.clone()).or_default().push(life);
             }
+        }
+        pods.shared_name = vec![false; pods.lives.len()];
+        for life in pods.by_name.values().filter(|lives| lives.len() > 1).flatten() {
+            pods.shared_name[life.pod.0 as usize] = true;
         }
         pods.bound(placed);
         pods.by_elimination(placed);
@@ -91,8 +136,12 @@ impl Pods {
     }
 
     fn with_uid(&mut self, uid: &Name) -> PodIx {
-        if let Some(ix) = self.by_uid.get(uid) {
+        if let Some((_, ix)) = self.last_uid.as_ref().filter(|(last, _)| Arc::ptr_eq(last, uid)) {
             return *ix;
+        }
+        if let Some(ix) = self.by_uid.get(uid).copied() {
+            self.last_uid = Some((uid.clone(), ix));
+            return ix;
         }
         let is_static = uid.len() == 32;
         let ix = self.push(PodLife { uid: Some(uid.clone()), is_static, ..PodLife::default() });
@@ -119,22 +168,34 @@ impl Pods {
             }
         }
         for (name, lives) in &mut self.by_name {
-            lives.sort_by_key(|l| l.first);
+            // A static pod that is first heard of as it ends is the former life, however long its end takes.
+            let statics = &self.lives;
+            let leaving = |l: &Life| l.ending && statics[l.pod.0 as usize].is_static;
+            lives.sort_by_key(|l| (!leaving(l), l.first));
             let mut former = None;
             for life in lives {
-                let gone =
-                    goings.get(name).and_then(|g| g.iter().filter(|t| **t <= life.first).max().copied());
+                // The going before was its own, if its first word is one of its end.
+                let leaves = leaving(life);
+                let own = |t: &Moment| life.ending && (leaves || life.first.since(*t) < 10 * SECOND);
+                let gone = goings
+                    .get(name)
+                    .and_then(|g| g.iter().filter(|t| **t <= life.first && !own(t)).max().copied());
                 let after = gone.max(former);
+                // It had come before it went.
+                let went = goings
+                    .get(name)
+                    .and_then(|g| g.iter().filter(|t| **t <= life.first && own(t)).min().copied());
+                let until = went.unwrap_or(life.first);
                 let came = comings
                     .get(name)
-                    .and_then(|c| c.iter().filter(|t| **t <= life.first && Some(**t) > after).min().copied());
+                    .and_then(|c| c.iter().filter(|t| **t <= until && Some(**t) > after).min().copied());
                 life.begin = match (came, after) {
                     (Some(came), _) => Some(came),
                     // Nobody said when it came: after the former life, or before all that is in view.
                     (None, Some(after)) => Some(after.plus(1)),
                     (None, None) => None,
                 };
-                former = Some(life.first);
+                former = Some(life.first).filter(|_| !leaves);
             }
         }
     }
@@ -170,7 +231,8 @@ impl Pods {
         self.inferred += 1;
         if let Some(name) = &hint.name {
             let pod = PodIx(u32::try_from(slot).unwrap_or(u32::MAX));
-            let life = Life { pod, begin: None, first: Moment(i64::MIN), last: Moment(i64::MAX) };
+            let life =
+                Life { pod, begin: None, first: Moment(i64::MIN), last: Moment(i64::MAX), ending: false };
             self.by_name.entry(name.clone()).or_default().push(life);
         }
     }
@@ -179,17 +241,7 @@ impl Pods {
     pub fn resolve(&mut self, p: &Placed) -> (Option<PodIx>, bool) {
         let hint = &p.draft.pod;
         if let Some(uid) = valid(hint) {
-            let ix = self.with_uid(uid);
-            if let Some(name) = self.lives[ix.0 as usize].name.clone() {
-                self.recent.insert(name, (ix, p.at));
-            }
-            if let Payload::Object(object) = &p.draft.payload
-                && object.mirror_of.is_some()
-            {
-                // A mirror has a UID of its own; it is the static pod's shadow, not another pod's life.
-                self.lives[ix.0 as usize].is_static = true;
-            }
-            return (Some(ix), self.lives[ix.0 as usize].inferred);
+            return self.with_known_uid(uid, p);
         }
         let Some(name) = hint.name.clone() else { return (None, false) };
         if hint.cut {
@@ -204,7 +256,8 @@ impl Pods {
             let chosen = lives.iter().rev().find(|l| l.begin.is_none_or(|b| b <= p.at)).map(|l| l.pod);
             earlier = !lives.is_empty();
             if let Some(chosen) = chosen {
-                let others = lives.iter().any(|l| l.pod != chosen && l.last >= p.at && l.first <= p.at);
+                let others =
+                    lives.iter().any(|l| l.pod != chosen && l.last.plus(SECOND) >= p.at && l.first <= p.at);
                 // Two lives at once (static pods): who was spoken of just before is meant.
                 if others
                     && let Some((recent, at)) = self.recent.get(&name)
@@ -226,6 +279,23 @@ impl Pods {
         let ix = self.push(life);
         self.nameless.insert(key, ix);
         (Some(ix), false)
+    }
+
+    /// The pod of a UID, which a draft says or its container's other lines tell.
+    pub fn with_known_uid(&mut self, uid: &Name, p: &Placed) -> (Option<PodIx>, bool) {
+        let ix = self.with_uid(uid);
+        if self.shared_name.get(ix.0 as usize) == Some(&true)
+            && let Some(name) = self.lives[ix.0 as usize].name.clone()
+        {
+            self.recent.insert(name, (ix, p.at));
+        }
+        if let Payload::Object(object) = &p.draft.payload
+            && object.mirror_of.is_some()
+        {
+            // A mirror has a UID of its own; it is the static pod's shadow, not another pod's life.
+            self.lives[ix.0 as usize].is_static = true;
+        }
+        (Some(ix), self.lives[ix.0 as usize].inferred)
     }
 
     fn fill(&mut self, pod: PodIx, hint: &PodHint) {

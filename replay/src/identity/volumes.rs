@@ -1,7 +1,7 @@
 //! Volumes: a name in a pod's spec, or a device of the node by its unique name.
 
 use crate::evidence::{Name, VolumeHint};
-use crate::klog::unique_parts;
+use crate::klog::has_own_volume;
 use crate::trace::{PodIx, VolumeIx, VolumeLife};
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ impl Volumes {
         if hint.is_empty() {
             return None;
         }
-        let per_pod = hint.unique.as_deref().is_some_and(|u| unique_parts(u.as_bytes()).is_some());
+        let per_pod = hint.unique.as_deref().is_some_and(|u| has_own_volume(u.as_bytes()));
         // A renamed directory has a unique name of its own and is its original all the same.
         let unique = hint.unique.clone().filter(|_| !hint.artifact);
         let by_unique = unique.clone().and_then(|u| {

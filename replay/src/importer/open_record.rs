@@ -106,6 +106,9 @@ impl OpenRecord {
         }
         let joined = if self.joints.is_empty() { None } else { Some(self.joined(widths)) };
         let whole = joined.as_deref().unwrap_or(&self.body);
+        // A wrap inside the first words leaves nothing known; without the line ends they may be.
+        let whole =
+            if self.joints.is_empty() || klog::recognise(whole).is_some() { whole } else { &self.body };
         let mended = mended(whole);
         let body = mended.as_deref().unwrap_or(whole);
         match klog::recognise(body) {
@@ -117,6 +120,7 @@ impl OpenRecord {
                     body,
                     host: self.host.as_ref(),
                     line: self.line,
+                    fields: Default::default(),
                 };
                 reader.read(&record, sink);
             }

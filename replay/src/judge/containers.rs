@@ -110,10 +110,11 @@ fn graces(view: &View<'_>, story: &Story<'_>, report: &mut Report) {
             report.findings.push(finding);
         }
         // The deadline is the earliest that any request asked for (S15).
-        let asked = life
-            .stops
-            .iter()
-            .filter(|(_, g, i)| g.is_some_and(|g| g >= 0) && view.entry(*i).verb != Verb::GraceOverridden);
+        // An override is told beside the request that it is of, where that is in view.
+        let own = |i: usize| view.entry(i).verb != Verb::GraceOverridden;
+        let requested = life.stops.iter().any(|(_, g, i)| g.is_some() && own(*i));
+        let asked =
+            life.stops.iter().filter(|(_, g, i)| g.is_some_and(|g| g >= 0) && (own(*i) || !requested));
         let deadline = asked
             .filter_map(|(at, g, i)| Some((at.plus((*g)?.clamp(LEAST_GRACE, 1 << 30) * SECOND), *at, *g, *i)))
             .min_by_key(|(deadline, ..)| *deadline);

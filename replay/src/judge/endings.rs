@@ -34,9 +34,12 @@ pub fn judge(view: &View<'_>, story: &Story<'_>, report: &mut Report) {
 }
 
 /// Words that say that the pod's end is under way.
-const ENDING: [Verb; 6] = [
+const ENDING: [Verb; 9] = [
     Verb::DeleteSeen,
     Verb::TerminationBegan,
+    Verb::TerminationSynced,
+    Verb::UnmountAwaited,
+    Verb::UnmountTimedOut,
     Verb::OrphanVolumesLeft,
     Verb::VolumesLeft,
     Verb::ContainersLeft,
@@ -44,7 +47,7 @@ const ENDING: [Verb; 6] = [
 ];
 
 /// Words that say that something still holds it, so long after.
-const HOLDING: [Verb; 16] = [
+const HOLDING: [Verb; 18] = [
     Verb::OrphanVolumesLeft,
     Verb::VolumesLeft,
     Verb::ContainersLeft,
@@ -60,7 +63,10 @@ const HOLDING: [Verb; 16] = [
     Verb::StopRequested,
     Verb::VolumesTimedOut,
     Verb::UnmountAwaited,
+    Verb::UnmountTimedOut,
     Verb::OrphanDirLeft,
+    // What is still tried to be mounted is still wanted by a worker that does not come to the end.
+    Verb::MountFailed,
 ];
 
 /// After the object is gone only the runtime's and the worker's trouble keeps the pod; volumes have kinds of their own.

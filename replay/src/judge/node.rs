@@ -16,6 +16,7 @@ pub fn judge(view: &View<'_>, report: &mut Report) {
     stops(view, report);
     sandboxes(view, report);
     nameless_orphans(view, report);
+    nameless_unmounts(view, report);
     own_journals(view, report);
 }
 
@@ -158,9 +159,17 @@ fn stops(view: &View<'_>, report: &mut Report) {
 
 fn timed_out(payload: &Payload) -> bool {
     payload.text().is_some_and(|t| {
-        ["DeadlineExceeded", "deadline exceeded", "operation timeout", "timed out"]
-            .iter()
-            .any(|w| t.contains(w))
+        let words = [
+            "DeadlineExceeded",
+            "deadline exceeded",
+            "operation timeout",
+            "timed out",
+            "stop timeout",
+            // Who asked has waited long enough.
+            "context canceled",
+            "is cancelled",
+        ];
+        words.iter().any(|w| t.contains(w))
     })
 }
 
@@ -194,6 +203,10 @@ fn nameless_orphans(view: &View<'_>, report: &mut Report) {
     let mut finding = view.finding(Kind::OrphanedPodDir, None, &[first, last], text);
     finding.count = orphans.len() as u64;
     report.findings.push(finding);
+}
+
+/// So are unmounts that fail in a pod that nobody can tell.
+fn nameless_unmounts(view: &View<'_>, report: &mut Report) {
     let unmounts: Vec<usize> =
         with_verb(view, Verb::UnmountFailed).into_iter().filter(|i| view.entry(*i).pod.is_none()).collect();
     let mut by_volume: BTreeMap<Option<VolumeIx>, Vec<usize>> = BTreeMap::new();
@@ -210,6 +223,7 @@ fn nameless_orphans(view: &View<'_>, report: &mut Report) {
         );
         let mut finding = view.finding(Kind::UnmountFailed, None, &[list[0], list[list.len() - 1]], text);
         finding.instance = Some(name);
+        finding.count = list.len() as u64;
         report.findings.push(finding);
     }
 }

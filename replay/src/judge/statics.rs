@@ -1,7 +1,7 @@
 //! Static pods: two lives of one full name (S6, L1; races B6, B9).
 
 use super::kind::Kind;
-use super::report::Report;
+use super::report::{Finding, Report};
 use super::story::{Story, View, spoken};
 use crate::stamp::{Moment, SECOND};
 use crate::trace::{Confidence, PodIx};
@@ -31,8 +31,8 @@ pub fn judge(view: &View<'_>, report: &mut Report) {
             let story = view.story(*pod);
             blocked(view, &story, pods, report);
             same_uid(view, &story, report);
-            ignored(view, &story, report);
         }
+        ignored(view, pods, report);
         if pods.len() > 1 {
             together(view, name, pods, report);
         }
@@ -46,11 +46,15 @@ fn after(view: &View<'_>, story: &Story<'_>, verbs: &[Verb], at: Moment) -> Opti
 
 /// "Pod cannot start yet", and it never does.
 fn blocked(view: &View<'_>, story: &Story<'_>, pods: &[PodIx], report: &mut Report) {
-    let Some(block) = story.last(view, &[Verb::StartBlocked]) else { return };
-    let at = view.entry(block).at;
-    if after(view, story, &RUNS, at).is_some() {
+    let Some(last) = story.last(view, &[Verb::StartBlocked]) else { return };
+    if after(view, story, &RUNS, view.entry(last).at).is_some() {
         return;
     }
+    // It is told again and again while it lasts: what counts is since when.
+    let ran = story.last(view, &RUNS).map(|i| view.entry(i).at);
+    let block = story.all(view, &[Verb::StartBlocked]).find(|i| ran.is_none_or(|r| view.entry(*i).at > r));
+    let block = block.unwrap_or(last);
+    let at = view.entry(block).at;
     let former: Vec<usize> = pods
         .iter()
         .filter(|p| **p != story.pod)
@@ -59,6 +63,7 @@ fn blocked(view: &View<'_>, story: &Story<'_>, pods: &[PodIx], report: &mut Repo
             let held = [
                 Verb::WorkerNotDone,
                 Verb::VolumesTimedOut,
+                Verb::UnmountTimedOut,
                 Verb::SyncFailed,
                 Verb::StopFailed,
                 Verb::SandboxStopFailed,
@@ -100,36 +105,49 @@ fn same_uid(view: &View<'_>, story: &Story<'_>, report: &mut Report) {
     report.findings.push(finding);
 }
 
-/// A manifest that comes again after its pod's end went wrong, and is ignored.
-fn ignored(view: &View<'_>, story: &Story<'_>, report: &mut Report) {
+/// A manifest that comes again after its pod's end went wrong, and for which nothing is started. The new life may have shown no
+/// UID yet, so all that have the name are looked at together.
+fn ignored(view: &View<'_>, pods: &[PodIx], report: &mut Report) {
+    let stories: Vec<Story<'_>> = pods.iter().map(|p| view.story(*p)).collect();
+    let of_name = |verbs: &[Verb], from: Moment| -> Option<(PodIx, usize)> {
+        let each = stories.iter().filter_map(|s| {
+            let found = s.all(view, verbs).find(|i| view.entry(*i).at >= from && !view.entry(*i).coarse)?;
+            Some((s.pod, found))
+        });
+        each.min_by_key(|(_, i)| view.entry(*i).at)
+    };
     let from_file = |i: &usize| view.entry(*i).payload.text().is_some_and(|t| &**t == "file");
-    let Some(removed) = story.all(view, &[Verb::PodRemoved]).find(from_file) else { return };
-    let added = story
-        .all(view, &[Verb::PodAdded])
-        .filter(from_file)
-        .find(|i| view.entry(*i).at > view.entry(removed).at);
-    let Some(added) = added else { return };
+    let firsts = stories.iter().filter_map(|s| s.all(view, &[Verb::PodRemoved]).find(from_file));
+    let Some(removed) = firsts.min_by_key(|i| view.entry(*i).at) else { return };
+    let gone = view.entry(removed).at;
+    let comings = stories.iter().flat_map(|s| s.all(view, &[Verb::PodAdded]).map(|i| (s.pod, i)));
+    let after_going = comings.filter(|(_, i)| from_file(i) && view.entry(*i).at > gone);
+    let Some((new, added)) = after_going.min_by_key(|(_, i)| view.entry(*i).at) else { return };
     let at = view.entry(added).at;
-    let trouble = [Verb::SyncFailed, Verb::StopFailed, Verb::SandboxStopFailed, Verb::WorkerNotDone];
-    let trouble = story.all(view, &trouble).find(|i| view.entry(*i).at >= view.entry(removed).at);
-    let runs = after(
-        view,
-        story,
-        &[Verb::ContainerStarted, Verb::ContainerRunning, Verb::SandboxCreated, Verb::SyncEntered],
-        at,
-    );
+    let trouble = [
+        Verb::SyncFailed,
+        Verb::UnmountTimedOut,
+        Verb::StopFailed,
+        Verb::SandboxStopFailed,
+        Verb::WorkerNotDone,
+    ];
+    let Some((old, trouble)) = of_name(&trouble, gone) else { return };
+    let runs = of_name(&[Verb::ContainerStarted, Verb::ContainerRunning, Verb::SandboxCreated], at);
+    let synced = after(view, &view.story(new), &[Verb::SyncEntered], at);
+    let told = [Kind::UidReuseNotRestarted, Kind::StaticReplacementBlocked];
+    let is_told = |f: &Finding| told.contains(&f.kind) && f.pod.is_some_and(|p| pods.contains(&p));
     if runs.is_some()
+        || synced.is_some()
         || view.end.since(at) < PATIENCE
-        || report.findings.iter().any(|f| f.pod == Some(story.pod) && f.kind == Kind::UidReuseNotRestarted)
+        || report.findings.iter().any(is_told)
     {
         return;
     }
-    let Some(trouble) = trouble else { return };
     let text =
         "the static pod's manifest came again after an end that went wrong, and nothing was started for it"
             .to_owned();
     let mut finding =
-        view.finding(Kind::StaticReplacementBlocked, Some(story.pod), &[removed, trouble, added], text);
+        view.finding(Kind::StaticReplacementBlocked, Some(old), &[removed, trouble, added], text);
     finding.confidence = Confidence::Absent;
     report.findings.push(finding);
 }
@@ -148,6 +166,7 @@ fn together(view: &View<'_>, name: &str, pods: &[PodIx], report: &mut Report) {
         }
     }
     spans.sort();
+    unnamed(view, name, pods, report);
     for (k, (_, first, pod, of, c)) in spans.iter().enumerate() {
         let second = spans[k + 1..]
             .iter()
@@ -161,6 +180,46 @@ fn together(view: &View<'_>, name: &str, pods: &[PodIx], report: &mut Report) {
                 text,
             ));
             return;
+        }
+    }
+}
+
+/// PLEG names no containers: of two ids of one pod one is the sandbox. Where both still ran when another life of the name had two of
+/// its own, one of them was a container beside its successor.
+fn unnamed(view: &View<'_>, name: &str, pods: &[PodIx], report: &mut Report) {
+    let ids = |pod: PodIx| -> Vec<(Moment, usize, crate::trace::ContainerIx)> {
+        let mut found: Vec<_> =
+            view.containers(pod).filter_map(|c| view.life(c).started.map(|(at, i)| (at, i, c))).collect();
+        found.sort();
+        found
+    };
+    let statics: Vec<PodIx> = pods
+        .iter()
+        .copied()
+        .filter(|p| {
+            view.trace.pod(*p).is_static && view.trace.pod(*p).uid.as_ref().is_some_and(|u| u.len() == 32)
+        })
+        .collect();
+    for new in &statics {
+        let begun = ids(*new);
+        let [_, (at, second, _), ..] = begun.as_slice() else { continue };
+        for old in statics.iter().filter(|p| *p != new) {
+            let still: Vec<_> = ids(*old)
+                .into_iter()
+                .filter(|(from, _, c)| {
+                    from < at
+                        && view.trace.container(*c).name.is_none()
+                        && view.life(*c).ran_at(*at) == Some(true)
+                })
+                .collect();
+            if let [(_, first, _), _, ..] = still.as_slice() {
+                let text = format!("two lives of static pod {name} ran at once");
+                let mut finding =
+                    view.finding(Kind::DuplicateContainer, Some(*new), &[*first, *second], text);
+                finding.confidence = Confidence::Derived;
+                report.findings.push(finding);
+                return;
+            }
         }
     }
 }
@@ -179,9 +238,12 @@ fn mirror_blocked(view: &View<'_>, pods: &[PodIx], report: &mut Report) {
         };
         let Some(failed) = story.all(view, &[Verb::MirrorPodFailed]).find(unreachable) else { continue };
         let at = view.entry(failed).at;
-        let ended = story
-            .all(view, &[Verb::ContainerDead, Verb::StopReturned, Verb::PodRemoved])
-            .find(|i| view.entry(*i).at <= at);
+        // The one that ended is another life of the name than the one that waits.
+        let ends = [Verb::ContainerDead, Verb::StopReturned, Verb::PodRemoved];
+        let ended = pods
+            .iter()
+            .filter_map(|p| view.story(*p).all(view, &ends).rfind(|i| view.entry(*i).at <= at))
+            .max_by_key(|i| view.entry(*i).at);
         let start = pods.iter().find_map(|p| {
             after(
                 view,

@@ -84,7 +84,9 @@ fn flood(view: &View<'_>, story: &Story<'_>, failures: &[usize], name: &str, rep
     let (Some(first), Some(last)) = (unqueued.first().copied(), unqueued.last().copied()) else { return };
     let span = view.entry(last).at.since(view.entry(first).at);
     let n = unqueued.len() as i64;
-    if n < 5 || span / (n - 1) > SECOND {
+    // No back-off is shorter than half a second, so three failures closer than that had none.
+    let apart = span / (n - 1).max(1);
+    if !(n >= 5 && apart <= SECOND || n >= 3 && apart < SECOND / 2) {
         return;
     }
     let text = format!("{name}: the same failure {n} times in {}, without any back-off", spoken(span));
@@ -270,7 +272,7 @@ fn loops(view: &View<'_>, story: &Story<'_>, report: &mut Report) {
         // Content of secrets and the like is refreshed by mounting again; a CSI volume or device is not.
         let csi = volume.is_some_and(|v| {
             let v = view.trace.volume(v);
-            v.unique.as_deref().is_some_and(|u| crate::klog::unique_parts(u.as_bytes()).is_none())
+            v.unique.as_deref().is_some_and(|u| !crate::klog::has_own_volume(u.as_bytes()))
         });
         let ends = [Verb::Unmounted, Verb::DeviceUnmounted];
         let mounts: Vec<usize> = story

@@ -4,7 +4,7 @@ use super::kind::Kind;
 use super::report::Report;
 use super::story::{RELIST, Story, View, spoken};
 use crate::evidence::Witness;
-use crate::stamp::SECOND;
+use crate::stamp::{Moment, SECOND};
 use crate::trace::{Confidence, ContainerIx, VolumeIx};
 use crate::verb::Verb;
 
@@ -35,10 +35,9 @@ fn unmounted_while_running(
         let life = view.life(c);
         let mounts = view.mounts(c, volume);
         let asked = life.stops.iter().find(|(when, ..)| *when <= at);
-        let (Some((_, start)), true) = (
-            life.started.filter(|(s, _)| *s <= at).or(asked.map(|(t, _, i)| (*t, *i))),
-            mounts != Some(false),
-        ) else {
+        let before = life.started.filter(|(s, _)| *s <= at).or(asked.map(|(t, _, i)| (*t, *i)));
+        let there = before.or_else(|| found_running(view, story, unmount, volume, c));
+        let (Some((_, start)), true) = (there, mounts != Some(false)) else {
             continue;
         };
         let (confidence, mut evidence) = match life.ran_at(at) {
@@ -74,13 +73,38 @@ fn unmounted_while_running(
     false
 }
 
-/// Absence counts only under coverage (node-logs §5): one run, no gap, PLEG in view, and time enough for it to tell.
-pub fn nothing_told_its_end(
+/// A container that was there before the kubelet: found running, or asked to stop, after a restart had taken up the volume from
+/// disk, without anything being mounted or made for the pod in between. It ran when the volume went (race V1).
+fn found_running(
     view: &View<'_>,
     story: &Story<'_>,
+    unmount: usize,
+    volume: VolumeIx,
     c: ContainerIx,
-    at: crate::stamp::Moment,
-) -> bool {
+) -> Option<(Moment, usize)> {
+    let at = view.entry(unmount).at;
+    let rebuilt = story
+        .all(view, &[Verb::Reconstructed])
+        .find(|i| view.entry(*i).volume == Some(volume) && view.entry(*i).at <= at)?;
+    let life = view.life(c);
+    let stopped = life.stops.first().map(|(t, _, i)| (*t, *i));
+    let running = life.started.filter(|(_, i)| view.entry(*i).verb == Verb::ContainerRunning);
+    let found = running.into_iter().chain(stopped).filter(|(t, _)| *t >= at).min()?;
+    let begins = [
+        Verb::Mounted,
+        Verb::SandboxNeeded,
+        Verb::SandboxCreated,
+        Verb::CreateStarted,
+        Verb::ContainerCreated,
+        Verb::ContainerStarted,
+    ];
+    let rebuilt_at = view.entry(rebuilt).at;
+    let anew = story.all(view, &begins).any(|i| (rebuilt_at..=found.0).contains(&view.entry(i).at));
+    (!anew).then_some(found)
+}
+
+/// Absence counts only under coverage (node-logs §5): one run, no gap, PLEG in view, and time enough for it to tell.
+pub fn nothing_told_its_end(view: &View<'_>, story: &Story<'_>, c: ContainerIx, at: Moment) -> bool {
     let life = view.life(c);
     if view.trace.container(c).id.is_none() || life.end_entry().is_some() || life.ended.is_some() {
         return false;
@@ -106,9 +130,11 @@ fn starts(view: &View<'_>, story: &Story<'_>, report: &mut Report) {
         }
         let failed = matches!(entry.verb, Verb::StartFailed | Verb::CreateFailed);
         // A config error names the volume that isn't there.
-        if entry.verb == Verb::CreateFailed && entry.volume.is_some() && !told_without {
+        let none_there = entry.payload.text().is_some_and(|t| t.contains("cannot find the mounted volumes"));
+        if entry.verb == Verb::CreateFailed && (entry.volume.is_some() || none_there) && !told_without {
             told_without = true;
-            let volume = entry.volume.map(|v| view.trace.volume_name(v)).unwrap_or_default();
+            let volume = entry.volume.map(|v| view.trace.volume_name(v));
+            let volume = volume.unwrap_or_else(|| "any of its volumes".to_owned());
             let text = format!("a container could not be made because {volume} was not there to mount");
             let mut finding = view.finding(Kind::StartWithoutVolume, Some(story.pod), &[i], text);
             finding.instance = Some(volume);

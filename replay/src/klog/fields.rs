@@ -73,11 +73,6 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Whether a structured body ends inside a value, so that the next line may go on with it.
-pub fn leaves_open(body: &[u8]) -> bool {
-    Fields::read(body).is_some_and(|f| f.is_cut())
-}
-
 /// Pagers and terminals mark what they cut with a sign at the end.
 pub fn strip_cut(text: &[u8]) -> &[u8] {
     let text = trim_end(text);

@@ -29,14 +29,27 @@ pub fn read(line: &[u8]) -> Option<Header<'_>> {
         return None;
     }
     at += blanks;
-    let (pid, digits) = number(&line[at..])?;
-    at += digits;
-    if line.get(at) != Some(&b' ') {
-        return None;
-    }
-    at += 1;
+    // Some pastes have lost the thread: the place follows at once.
+    let pid = match number(&line[at..]) {
+        Some((pid, digits)) if line.get(at + digits) == Some(&b' ') => {
+            at += digits + 1;
+            pid
+        }
+        Some(_) | None => 0,
+    };
     let (file, len) = place(line.get(at..)?)?;
     Some(Header { severity, stamp: Some(stamp), pid, file, len: at + len })
+}
+
+/// `kubelet_volumes.go:154] `: a header of which nothing but the place is left.
+pub fn place_only(line: &[u8]) -> Option<Header<'_>> {
+    let named =
+        line.iter().take_while(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || **b == b'_').count();
+    if named == 0 || !line[named..].starts_with(b".go:") {
+        return None;
+    }
+    let (file, len) = place(line)?;
+    Some(Header { severity: None, stamp: None, pid: 0, file, len })
 }
 
 /// Finds a header anywhere in the line: its place and the header. Collectors put all sorts of things before it.
@@ -122,6 +135,7 @@ mod tests {
             ("E0316 04:31:21.080604 18094231 kubelet/kubelet.go:2] x", Some(b'E'), 18_094_231, "kubelet.go"),
             ("INFO:1208 16:41:26.682756   31640 kubelet.go:1894] x", Some(b'I'), 31640, "kubelet.go"),
             ("0905 15:42:13.080604 1 ???:1] x", None, 1, "???"),
+            ("I0510 13:40:03.326512 reconciler.go:301] x", Some(b'I'), 0, "reconciler.go"),
         ] {
             let header = read(line.as_bytes()).expect(line);
             assert_eq!(
@@ -132,6 +146,8 @@ mod tests {
             assert_eq!(&line[header.len..], "x");
         }
         assert!(read(b"I1119 21:50:46.467] Nov 19 21:45:44.316: INFO: x").is_none());
+        assert_eq!(place_only(b"kubelet_volumes.go:154] x").expect("a place").len, 24);
+        assert!(place_only(b"see kubelet.go:1] x").is_none());
     }
 
     #[test]

@@ -41,7 +41,8 @@ pub fn from_json(
         sink.skip(Skipped::NothingSaid);
         return true;
     };
-    let record = Record { stamp: Some(stamp), received, pid, body: &body, host, line };
+    let record =
+        Record { stamp: Some(stamp), received, pid, body: &body, host, line, fields: Default::default() };
     reader.read(&record, sink);
     true
 }

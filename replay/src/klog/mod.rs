@@ -14,10 +14,11 @@ mod structured;
 mod unstructured;
 
 pub use fields::{Fields, Value};
-pub use header::{Header, find, merged, read as header};
+pub use header::{Header, find, merged, place_only, read as header};
 pub use json::from_json;
 pub use kube_event::{event, field_path_container};
-pub use names::{pod_ref, pod_text, runtime_id, unique_parts, volume};
+pub use names::{has_own_volume, pod_ref, pod_text, runtime_id, unique_parts, volume};
+pub use sentence::failed_at;
 pub use unstructured::volume_path;
 
 use crate::evidence::{Draft, Name, Sink, Witness};
@@ -40,9 +41,24 @@ pub struct Record<'a> {
     pub host: Option<&'a Name>,
     /// The line, from 1.
     pub line: u64,
+    /// Its pairs, if it is structured: read once, for whoever asks.
+    pub fields: std::cell::OnceCell<Option<Fields<'a>>>,
 }
 
-impl Record<'_> {
+impl<'a> Record<'a> {
+    /// The pairs of a structured record.
+    pub fn fields(&self) -> Option<&Fields<'a>> {
+        self.fields.get_or_init(|| Fields::read(self.body)).as_ref()
+    }
+
+    /// Whether it may be continued on further lines: only then is it kept open. Errors are free text, blocks end a line with
+    /// `=<`, and a cut or wrapped record leaves something open.
+    pub fn may_continue(&self) -> bool {
+        self.body.ends_with(b"=<")
+            || !self.body.starts_with(b"\"")
+            || self.fields().is_some_and(Fields::is_cut)
+    }
+
     /// A draft of this record.
     pub fn draft(&self, verb: Verb) -> Draft {
         let mut draft = Draft::new(verb, Witness::Kubelet, self.line);
@@ -82,13 +98,14 @@ pub fn recognise(body: &[u8]) -> Option<Reader> {
     }
 }
 
-/// Whether a record may be continued on further lines: only then is it kept open.
-pub fn may_continue(body: &[u8]) -> bool {
-    // Errors are free text, blocks end a line with `=<`, and a cut or wrapped record leaves something open.
-    body.ends_with(b"=<")
-        || !body.starts_with(b"\"")
-        || scan::quoted_len(&body[1..]).is_none()
-        || fields::leaves_open(body)
+/// A body whose opening quote somebody has lost (node-logs §1.7): whole again, if a known message comes out.
+pub fn requoted(body: &[u8]) -> Option<Vec<u8>> {
+    let quote = memchr::memchr(b'"', body)?;
+    if quote == 0 || body.get(quote + 1) != Some(&b' ') {
+        return None;
+    }
+    let whole = [b"\"", body].concat();
+    structured::recognise(&whole).is_some().then_some(whole)
 }
 
 /// Errors are kept for people: no more of them than people read.

@@ -50,6 +50,22 @@ pub fn unique_parts(unique: &[u8]) -> Option<(&[u8], &[u8])> {
     })
 }
 
+/// Whether each pod has a volume of this kind for itself. Up to 1.4 unique names did not say so by the pod's UID.
+pub fn has_own_volume(unique: &[u8]) -> bool {
+    const KINDS: [&str; 7] =
+        ["secret", "configmap", "projected", "empty-dir", "host-path", "downward-api", "git-repo"];
+    let kind = unique.strip_prefix(b"kubernetes.io/").and_then(|rest| scan::until(rest, b'/'));
+    unique_parts(unique).is_some() || kind.is_some_and(|(kind, _)| KINDS.iter().any(|k| k.as_bytes() == kind))
+}
+
+/// Whether somebody made a UID unreadable: `xxxx-xxxx`, `GUID`, `{pod-uid}` (node-logs §1.7). It names nobody.
+pub fn is_redacted(text: &[u8]) -> bool {
+    let blotted = |b: &u8| matches!(b, b'x' | b'X' | b'*' | b'-' | b'#');
+    text.len() >= 4 && text.iter().all(blotted)
+        || matches!(text, b"GUID" | b"UID" | b"UUID" | b"pod-uid" | b"REDACTED")
+        || matches!((text.first(), text.last()), (Some(b'{' | b'<' | b'['), Some(b'}' | b'>' | b']')))
+}
+
 /// `wrapped_NAME.deleting~N` and `NAME.deleting~N`: what a failed removal leaves, tied back to its original.
 fn original(spec: &[u8]) -> (&[u8], bool) {
     match scan::before(spec, b".deleting~") {
@@ -108,6 +124,16 @@ mod tests {
             unique_parts(b"kubernetes.io/secret/a8e23c0e-37ad-11e7-e993-1faa9d61d28b-tok-h73").expect("x");
         assert_eq!((uid.len(), spec), (36, &b"tok-h73"[..]));
         assert!(unique_parts(b"kubernetes.io/aws-ebs/aws://zz-test-1b/vol-ff7e").is_none());
+        assert!(has_own_volume(b"kubernetes.io/secret/default-token-6jqrn"));
+        assert!(!has_own_volume(b"kubernetes.io/csi/ebs.csi.aws.com^vol-1"));
+    }
+
+    #[test]
+    fn what_is_blotted_out_names_nobody() {
+        for text in ["xxxx-xxxx-xxxx-xxxx-xxxx", "GUID", "{pod-uid}", "[node IP]", "****"] {
+            assert!(is_redacted(text.as_bytes()), "{text}");
+        }
+        assert!(!is_redacted(b"web-0") && !is_redacted(b"4389375b-acab-11e6-ac07-fa163e411bde"));
     }
 
     #[test]

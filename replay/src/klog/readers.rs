@@ -59,8 +59,8 @@ fn labelled(group: &[u8], label: &str) -> Option<Vec<u8>> {
 
 /// A message whose common fields say all.
 pub fn plain(record: &Record<'_>, verb: Verb, sink: &mut Sink) {
-    if let Some(fields) = Fields::read(record.body) {
-        sink.push(common(record, verb, &fields));
+    if let Some(fields) = record.fields() {
+        sink.push(common(record, verb, fields));
     }
 }
 
@@ -70,9 +70,9 @@ fn with(
     sink: &mut Sink,
     fill: impl FnOnce(&mut Draft, &Fields<'_>, &mut Sink),
 ) {
-    if let Some(fields) = Fields::read(record.body) {
-        let mut draft = common(record, verb, &fields);
-        fill(&mut draft, &fields, sink);
+    if let Some(fields) = record.fields() {
+        let mut draft = common(record, verb, fields);
+        fill(&mut draft, fields, sink);
         sink.push(draft);
     }
 }
@@ -102,7 +102,7 @@ fn references(list: &[u8]) -> Vec<Vec<u8>> {
 
 /// SyncLoop ADD, UPDATE, REMOVE, DELETE, RECONCILE: one draft per pod.
 pub fn source(record: &Record<'_>, sink: &mut Sink) {
-    let Some(fields) = Fields::read(record.body) else { return };
+    let Some(fields) = record.fields() else { return };
     let verb = match fields.message {
         b"SyncLoop ADD" => Verb::PodAdded,
         b"SyncLoop UPDATE" => Verb::PodUpdated,
@@ -113,7 +113,7 @@ pub fn source(record: &Record<'_>, sink: &mut Sink) {
     sink.verbosity = sink.verbosity.max(if verb == Verb::PodReconciled { 4 } else { 2 });
     let source = fields.get("source").map(|s| name(&s.text()));
     let Some(pods) = fields.get("pods") else {
-        let mut draft = common(record, verb, &fields);
+        let mut draft = common(record, verb, fields);
         draft.cut = true;
         sink.push(draft);
         return;
@@ -132,11 +132,11 @@ pub fn source(record: &Record<'_>, sink: &mut Sink) {
 /// SyncLoop (PLEG).
 pub fn pleg(record: &Record<'_>, sink: &mut Sink) {
     sink.verbosity = sink.verbosity.max(2);
-    let Some(fields) = Fields::read(record.body) else { return };
+    let Some(fields) = record.fields() else { return };
     let Some(event) = fields.get("event") else { return };
     let group = event.text();
     let Some(verb) = labelled(&group, "Type").and_then(|kind| pleg_verb(&kind)) else { return };
-    let mut draft = common(record, verb, &fields);
+    let mut draft = common(record, verb, fields);
     draft.pod.uid = labelled(&group, "ID").filter(|u| is_uid(u)).map(|u| name(&u)).or(draft.pod.uid);
     draft.container.id = labelled(&group, "Data").filter(|d| is_runtime_id(d)).map(|d| name(&d));
     draft.payload = Payload::Nothing;
@@ -156,7 +156,7 @@ pub fn pleg_verb(kind: &[u8]) -> Option<Verb> {
 /// GenericPLEG: what the relist saw.
 pub fn generic_pleg(record: &Record<'_>, sink: &mut Sink) {
     sink.verbosity = sink.verbosity.max(4);
-    let Some(fields) = Fields::read(record.body) else { return };
+    let Some(fields) = record.fields() else { return };
     let new = fields.get("newState").map(|v| v.text());
     let verb = match new.as_deref() {
         Some(b"running") => Verb::ContainerRunning,
@@ -164,7 +164,7 @@ pub fn generic_pleg(record: &Record<'_>, sink: &mut Sink) {
         Some(b"non-existent") => Verb::ContainerGone,
         Some(_) | None => return,
     };
-    sink.push(common(record, verb, &fields));
+    sink.push(common(record, verb, fields));
 }
 
 /// Generic (PLEG): container finished.
@@ -279,6 +279,19 @@ pub fn patch(record: &Record<'_>, sink: &mut Sink) {
     });
 }
 
+/// Status for pod updated successfully: a Go dump in 1.21 to 1.26, JSON from 1.27 on.
+pub fn status_updated(record: &Record<'_>, sink: &mut Sink) {
+    with(record, Verb::StatusWritten, sink, |draft, fields, sink| {
+        let Some(status) = fields.get("status") else { return };
+        let text = status.text();
+        let seen = match serde_json::from_slice(&text) {
+            Ok(value) => pod_json::status(&value, sink),
+            Err(_) => super::unstructured::dumped_status(&text),
+        };
+        draft.payload = Payload::Status(Box::new(seen));
+    });
+}
+
 /// `[123 34 109 …]`.
 fn numbers(list: &[u8]) -> Vec<u8> {
     list.split(|b| !b.is_ascii_digit()).filter_map(|n| u8::try_from(scan::number(n)?.0).ok()).collect()
@@ -297,7 +310,7 @@ pub fn post_termination(record: &Record<'_>, sink: &mut Sink) {
 
 /// Event occurred.
 pub fn event(record: &Record<'_>, sink: &mut Sink) {
-    let Some(fields) = Fields::read(record.body) else { return };
+    let Some(fields) = record.fields() else { return };
     let text = |key: &str| fields.get(key).map(|v| v.text()).unwrap_or_default();
     if !matches!(&*text("kind"), b"Pod" | b"") {
         return;
@@ -312,27 +325,29 @@ pub fn event(record: &Record<'_>, sink: &mut Sink) {
     }
     draft.container.name = field_path_container(&text("fieldPath")).map(name);
     draft.container.sandbox = draft.container.name.is_some().then_some(false);
+    if verb == Verb::MountFailed {
+        draft.volume = super::sentence::details(&message).volume;
+    }
     draft.payload = Payload::Text(name(shortened(&message)));
     sink.push(draft);
 }
 
 /// Error syncing pod, and the errors that say more than that: volumes that timed out, a volume that isn't there.
 pub fn sync_failed(record: &Record<'_>, sink: &mut Sink) {
-    let Some(fields) = Fields::read(record.body) else { return };
-    let draft = common(record, Verb::SyncFailed, &fields);
+    let Some(fields) = record.fields() else { return };
+    let draft = common(record, Verb::SyncFailed, fields);
     let error = fields.any(&["err", "error"]).map(|e| e.text().into_owned()).unwrap_or_default();
     push_sync_failure(draft, &error, sink);
 }
 
 /// The shapes inside the error of a failed sync (node-logs §2.2).
 pub fn push_sync_failure(mut draft: Draft, error: &[u8], sink: &mut Sink) {
-    let timed_out = [
-        "timed out waiting for the condition",
-        "timeout expired waiting for volumes",
-        "context deadline exceeded",
-    ]
-    .iter()
-    .any(|w| scan::has(error, w.as_bytes()));
+    // Wraps put line ends for blanks, or take them away: only letters are compared.
+    let letters: Vec<u8> = error.iter().copied().filter(|b| !b.is_ascii_whitespace()).collect();
+    let timed_out =
+        ["timedoutwaitingforthecondition", "timeoutexpiredwaitingforvolumes", "contextdeadlineexceeded"]
+            .iter()
+            .any(|w| scan::has(&letters, w.as_bytes()));
     let waiting = scan::between(error, b"unmounted volumes=[", b"]");
     if timed_out && let Some(list) = waiting {
         draft.verb = Verb::VolumesTimedOut;
@@ -344,6 +359,28 @@ pub fn push_sync_failure(mut draft: Draft, error: &[u8], sink: &mut Sink) {
     }
     draft.payload = Payload::Text(name(shortened(error)));
     let plain = unescape(&unescape(error)).into_owned();
+    if timed_out && error.starts_with(b"mounted volumes=[") {
+        draft.verb = Verb::UnmountTimedOut;
+        sink.push(draft);
+        return;
+    }
+    // The runtime's own limit speaks of a stop, too.
+    if (timed_out || scan::has(&plain, b"stop timeout"))
+        && let Some(rest) = scan::after(&plain, b"failed to \"KillContainer\" for \"")
+    {
+        draft.verb = Verb::StopFailed;
+        draft.container.name = scan::until(rest, b'"').map(|(c, _)| name(c));
+        draft.container.sandbox = Some(false);
+        sink.push(draft);
+        return;
+    }
+    if scan::has(&plain, b"cannot find the mounted volumes for pod") {
+        draft.verb = Verb::CreateFailed;
+        draft.container.name = scan::between(&plain, b"failed to \"StartContainer\" for \"", b"\"").map(name);
+        draft.container.sandbox = Some(false);
+        sink.push(draft);
+        return;
+    }
     if let Some(rest) = scan::after(&plain, b"cannot find volume \"") {
         let mut missing = draft.clone();
         missing.verb = Verb::CreateFailed;
@@ -405,6 +442,7 @@ pub fn orphan_left(record: &Record<'_>, sink: &mut Sink) {
         let error = fields.any(&["err", "error"]).map(|e| e.text().into_owned()).unwrap_or_default();
         let hidden = fields.get("numErrs").and_then(|n| scan::integer(&n.text())).unwrap_or(1);
         draft.pod.uid = scan::between(&error, b"pod \"", b"\"").filter(|u| is_uid(u)).map(name);
+        draft.volume = super::unstructured::left_volume(&error);
         draft.payload = Payload::Count(hidden, name(shortened(&error)));
     });
 }
@@ -420,7 +458,8 @@ pub fn orphan_cleaned(record: &Record<'_>, sink: &mut Sink) {
 pub fn checkpoint_unreadable(record: &Record<'_>, sink: &mut Sink) {
     with(record, Verb::CheckpointUnreadable, sink, |draft, fields, _| {
         let error = fields.any(&["err", "error"]).map(|e| e.text().into_owned()).unwrap_or_default();
-        if !scan::has(&error, b"checkpoint") {
+        // The error may be cut; then the message says it.
+        if !scan::has(&error, b"checkpoint") && !scan::has(fields.message, b"checkpoint") {
             draft.verb = Verb::KubeletFailed;
         }
     });

@@ -3,6 +3,7 @@
 //!
 //! In mount sentences `p` is the pod's name, in unmount sentences its UID; the shape tells them apart.
 
+use super::names::is_redacted;
 use super::{Fields, Record, pod_ref, shortened, unique_parts, volume};
 use crate::evidence::{Draft, Payload, PodHint, Sink, VolumeHint};
 use crate::scan::{self, after, is_uid, name, quoted_len, unescape};
@@ -74,9 +75,9 @@ pub fn read_bare(record: &Record<'_>, sink: &mut Sink) {
 
 /// Reads a sentence that is a structured record's message.
 pub fn read_structured(record: &Record<'_>, sink: &mut Sink) {
-    if let Some(fields) = Fields::read(record.body) {
+    if let Some(fields) = record.fields() {
         let message = unescape(fields.message);
-        read(record, &message, Some(&fields), sink);
+        read(record, &message, Some(fields), sink);
     }
 }
 
@@ -154,6 +155,8 @@ pub fn details(text: &[u8]) -> Details {
     let pod = whole(pod);
     match (&uid, &pod) {
         (_, Some(p)) if is_uid(p) => hint.uid = Some(name(p)),
+        // Who is blotted out is nobody: two of them are not one (node-logs §1.7).
+        (_, Some(p)) if is_redacted(p) => hint.uid = Some(name(p)),
         (_, Some(p)) => hint.name = Some(name(p)),
         (_, None) => {}
     }
@@ -179,7 +182,9 @@ pub fn read_operation_failed(record: &Record<'_>, sink: &mut Sink) {
     let (raw_key, key_cut) = quoted(key);
     let key = unescape(raw_key);
     deadline(text, sink);
-    let error = after(text, b"Error: ").map(|e| match e.strip_prefix(b"\"") {
+    // Up to 1.3 it was a small letter.
+    let error = after(text, b"Error: ").or_else(|| after(text, b"error: "));
+    let error = error.map(|e| match e.strip_prefix(b"\"") {
         Some(quoted_error) => unescape(quoted(quoted_error).0),
         None => Cow::Borrowed(e),
     });
@@ -230,6 +235,15 @@ fn key_parts(key: &[u8]) -> (&[u8], &[u8]) {
     }
     let volume = key.strip_prefix(b"\"").map_or(key, |inner| quoted(inner).0);
     (volume, scan::between(key, b"(\"", b"\")").unwrap_or_default())
+}
+
+/// When an operation failed, by its own words: the pause before the next attempt counts from then.
+pub fn failed_at(text: &[u8]) -> Option<Stamp> {
+    let (until, _) = Stamp::rfc3339(after(text, b"No retries permitted until ")?)?;
+    let pause =
+        after(text, b"durationBeforeRetry ").and_then(|d| scan::before(d, b")")).and_then(go_duration_ms)?;
+    let at = until.moment(until.year?, 0).plus(-pause.saturating_mul(1_000_000));
+    Some(Stamp::at(at, until.offset.unwrap_or(0)))
 }
 
 /// What a retry deadline tells beside the wait: the year and the kubelet's zone (node-logs §1.8).
@@ -299,6 +313,14 @@ mod tests {
     fn a_cut_name_stays_unknown() {
         let d = details(b"UnmountVolume.TearDown succeeded for volume \"kubernetes.io/projected/ab21>");
         assert!(d.cut && d.volume.is_empty() && d.pod.uid.is_none());
+    }
+
+    #[test]
+    fn a_deadline_tells_when_it_was_set() {
+        let text = b"Operation for \"x\" failed. No retries permitted until 2017-07-19 08:22:18.5 +0000 UTC (durationBeforeRetry 2m0s). Error: y";
+        let at = failed_at(text).expect("a time");
+        assert_eq!((at.day, at.of_day / 1_000_000_000), (19, 8 * 3600 + 20 * 60 + 18));
+        assert!(failed_at(b"No retries permitted until later").is_none());
     }
 
     #[test]

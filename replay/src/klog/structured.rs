@@ -25,7 +25,7 @@ pub fn recognise(body: &[u8]) -> Option<Reader> {
         b'P' => pod(message),
         b'C' | b'K' | b'D' | b'G' | b'R' => container(message).or_else(|| runtime_service(message)),
         b'A' | b'O' | b'V' | b'W' | b'T' => volume(message),
-        b'E' | b'F' | b'U' | b'M' | b'N' | b'I' | b'B' | b's' | b'c' | b'p' | b'L' => other(message),
+        b'E' | b'F' | b'U' | b'M' | b'N' | b'I' | b'B' | b's' | b'c' | b'p' | b'L' | b'k' => other(message),
         _ => None,
     }
 }
@@ -46,6 +46,9 @@ fn source_and_sync(message: &[u8]) -> Option<Reader> {
         | b"SyncLoop (PLEG): pod does not exist, ignore irrelevant event"
         | b"SyncLoop (PLEG): ignore irrelevant event" => Own(readers::pleg),
         b"SyncPod enter" => Plain(Verb::SyncEntered),
+        b"SyncTerminatingPod enter" | b"SyncTerminatedPod enter" | b"SyncTerminatingRuntimePod enter" => {
+            Plain(Verb::TerminationSynced)
+        }
         b"Stopping PodSandbox for pod, will start new one" => Plain(Verb::SandboxNeeded),
         b"Sync exited with context cancellation error" => Plain(Verb::SyncCancelled),
         b"Skipping pod synchronization" => Plain(Verb::LoopBlocked),
@@ -56,6 +59,8 @@ fn source_and_sync(message: &[u8]) -> Option<Reader> {
             Plain(Verb::KubeletStarted)
         }
         b"Shutdown manager detected new shutdown event" => Plain(Verb::NodeShutdown),
+        b"Shutdown manager killing pod with gracePeriod" => Plain(Verb::KillOrdered),
+        b"Status for pod updated successfully" => Own(readers::status_updated),
         b"Sandbox for pod has changed. Need to start a new one" => Plain(Verb::SandboxChanged),
         _ => return None,
     })
@@ -80,11 +85,14 @@ fn pod(message: &[u8]) -> Option<Reader> {
             Plain(Verb::WorkerNotDone)
         }
         b"Processing pod event" => Own(readers::processed),
-        b"Pod terminating with grace period" => Plain(Verb::SyncEntered),
+        b"Pod terminating with grace period" => Plain(Verb::TerminationSynced),
         b"Pod termination stopped all running containers" => Plain(Verb::ContainersStopped),
+        b"Pod termination unmounted volumes" => Plain(Verb::VolumesUnmounted),
+        b"Pod termination removed cgroups" => Plain(Verb::CgroupsRemoved),
         b"Pod termination cleaned up volume paths" => Plain(Verb::PathsCleaned),
         b"Pod is terminated, but some volumes have not been cleaned up" => Plain(Verb::VolumesLeft),
-        b"Pod is terminated, but some containers are still running" => Plain(Verb::ContainersLeft),
+        b"Pod is terminated, but some containers are still running"
+        | b"Pod is terminated, but some pod sandboxes have not been cleaned up" => Plain(Verb::ContainersLeft),
         b"Pod is complete and the worker can now stop" | b"Pod worker has stopped" => Plain(Verb::WorkerStopped),
         b"Pod has been deleted and must be killed" => Plain(Verb::KillOrdered),
         b"Pod fully terminated and removed from etcd" => Plain(Verb::PodReleased),
@@ -205,9 +213,11 @@ fn other(message: &[u8]) -> Option<Reader> {
         b"Message for Container of pod" => Own(readers::container_message),
         b"Backing Off restarting container in pod" => Plain(Verb::BackedOff),
         b"computePodActions got for pod" => Own(readers::plan),
-        b"syncPod enter" | b"syncTerminatingPod enter" | b"syncTerminatedPod enter" => {
-            Plain(Verb::SyncEntered)
-        }
+        b"syncPod enter" => Plain(Verb::SyncEntered),
+        b"syncTerminatingPod enter" | b"syncTerminatedPod enter" => Plain(Verb::TerminationSynced),
+        b"killContainer for pod failed" => Plain(Verb::StopFailed),
+        b"Finished populating initial desired state of world" => Plain(Verb::DesiredStateReady),
+        b"Eviction manager: must evict pod(s) to reclaim" => Plain(Verb::EvictionBegan),
         b"pod is evicted successfully" => Plain(Verb::Evicted),
         _ if message.starts_with(b"Eviction manager: pod is evicted") => Plain(Verb::Evicted),
         _ if message.ends_with(b"programmer error") => Plain(Verb::ProgrammerError),

@@ -4,8 +4,8 @@
 
 use super::Reader::{self, Own, Plain};
 use super::{
-    Record, event as kube_event, field_path_container, pod_text, readers, runtime_id, sentence, shortened,
-    volume,
+    Record, event as kube_event, field_path_container, pod_ref, pod_text, readers, runtime_id, sentence,
+    shortened, volume,
 };
 use crate::evidence::{Draft, Payload, PodHint, Sink, StatusOfContainer, StatusSeen};
 use crate::pod_json;
@@ -34,8 +34,13 @@ pub fn recognise(body: &[u8]) -> Option<Reader> {
         b's' if begins("skipping pod synchronization") => Plain(Verb::LoopBlocked),
         b'O' if begins("Operation for \"") => Own(sentence::read_operation_failed),
         b'O' | b'o' if begins("Orphaned pod \"") || begins("orphaned pod \"") => Own(orphaned),
+        // Up to 1.3 the clean-up of what is gone was a loop of its own, and took directories for volumes.
+        b'O' if begins("Orphaned volume \"") => Own(orphaned_volume),
+        b'C' if begins("Could not tear down volume \"") => Own(orphaned_volume),
+        b'F' if begins("Failed to remove orphaned pod \"") => Own(orphaned),
+        b'E' if begins("Error processing volume \"") => Own(unresolved),
         b'K' if begins("Killing container ") => Own(killing),
-        b'K' if begins("Killing unwanted") => Plain(Verb::KillPlanned),
+        b'K' if begins("Killing unwanted pod \"") => Own(unwanted),
         b'C' if begins("Container ") => Own(container),
         b'C' if begins("Creating container &Container{Name:") => Own(creating),
         b'C' if begins("Created PodSandbox \"") => Own(sandbox_created),
@@ -73,6 +78,9 @@ pub fn recognise(body: &[u8]) -> Option<Reader> {
         b'c' if begins("computePodActions got ") => Plain(Verb::Planned),
         b'[' if begins("[topologymanager] RemoveContainer") => Own(removal_noted),
         b'[' if begins("[pod_container_deletor] DeleteContainer") => Own(remove_raced),
+        b'[' if has(&body[..body.len().min(80)], b"ould not initialize checkpoint manager") => {
+            Plain(Verb::CheckpointUnreadable)
+        }
         b'[' if begins("[cpumanager] ") || begins("[topologymanager] Creating") => return started(body),
         b'F' if begins("Failed to retrieve checkpoint for sandbox") => Plain(Verb::SandboxCheckpointMissing),
         b'F' if begins("Failed to run kubelet") => Plain(Verb::KubeletFailed),
@@ -83,6 +91,7 @@ pub fn recognise(body: &[u8]) -> Option<Reader> {
         }
         b'T' if begins("Trying to delete pod") => Plain(Verb::MirrorPod),
         b'D' if begins("Deleted mirror pod") || begins("Deleting mirror pod") => Plain(Verb::MirrorPod),
+        b'e' if begins("eviction manager: must evict pod(s)") => Plain(Verb::EvictionBegan),
         b'e' if begins("eviction manager: pod") && has(body, b"evicted") => Plain(Verb::Evicted),
         b'V' | b'v' if has(body, b"is not published at") && has(body, b"nothing to do") => Own(nothing_to_do),
         b'N' if begins("NodeUnpublishVolume") && has(body, b"nothing to do") => Own(nothing_to_do),
@@ -121,7 +130,11 @@ pub fn plain(record: &Record<'_>, verb: Verb, sink: &mut Sink) {
 
 fn pod(body: &[u8]) -> Option<Reader> {
     Some(match body {
-        b if has(b, b"is terminated, but some containers are still running") => Plain(Verb::ContainersLeft),
+        b if has(b, b"is terminated, but some containers are still running")
+            || has(b, b"is terminated, but some pod sandboxes have not been cleaned up") =>
+        {
+            Plain(Verb::ContainersLeft)
+        }
         b if has(b, b"is terminated, but some volumes have not been cleaned up") => Plain(Verb::VolumesLeft),
         b if has(b, b"fully terminated and removed from etcd") => Plain(Verb::PodReleased),
         b if has(b, b"attempted illegal phase transition") => Plain(Verb::IllegalTransition),
@@ -176,11 +189,11 @@ fn pleg(record: &Record<'_>, sink: &mut Sink) {
     sink.push(draft);
 }
 
-/// The container's id in `"docker://id"`, `{"docker" "id"}`, `{docker id}` or bare.
+/// The container's id in `"docker://id"`, `{"docker" "id"}`, `{docker id}`, `"id name ns/pod"` (up to 1.5) or bare.
 fn id_in(text: &[u8]) -> Option<&[u8]> {
     let text = scan::trim_start(text);
     let found = match text.first()? {
-        b'"' => scan::until(&text[1..], b'"').map_or(&text[1..], |(t, _)| t),
+        b'"' => scan::word(scan::until(&text[1..], b'"').map_or(&text[1..], |(t, _)| t)).0,
         b'{' => {
             let inner = &text[1..text.iter().position(|b| *b == b'}').unwrap_or(text.len())];
             let last = inner.split(|b| *b == b' ').next_back()?;
@@ -195,7 +208,23 @@ fn id_in(text: &[u8]) -> Option<&[u8]> {
 fn with_id(record: &Record<'_>, verb: Verb, text: &[u8]) -> Draft {
     let mut draft = record.draft(verb);
     draft.container.id = id_in(text).map(name);
+    if let Some((container, pod)) = dockers_names(text) {
+        draft.container.name = container.map(name);
+        draft.container.sandbox = container.map(|_| false);
+        draft.pod = pod_ref(pod, false);
+    }
     draft
+}
+
+/// The container and the pod in `"id name ns/pod"`, or only the pod in `"id ns/pod"`, which is the sandbox'.
+fn dockers_names(text: &[u8]) -> Option<(Option<&[u8]>, &[u8])> {
+    let inner = scan::until(scan::trim_start(text).strip_prefix(b"\"")?, b'"')?.0;
+    let mut words = inner.split(|b| *b == b' ').skip(1);
+    match (words.next(), words.next(), words.next()) {
+        (Some(pod), None, None) if pod.contains(&b'/') => Some((None, pod)),
+        (Some(container), Some(pod), None) if pod.contains(&b'/') => Some((Some(container), pod)),
+        _ => None,
+    }
 }
 
 /// `Killing container "docker://id" with 5 second grace period`, and its override.
@@ -215,11 +244,12 @@ fn killing(record: &Record<'_>, sink: &mut Sink) {
 /// `Container "docker://id" exited normally`, `Container "id" not found in pod's containers`.
 fn container(record: &Record<'_>, sink: &mut Sink) {
     let rest = &record.body[b"Container ".len()..];
-    let verb = if has(rest, b"exited normally") {
+    let verb = if has(rest, b"exited normally") || has(rest, b"\" exited after ") {
         Verb::StopReturned
     } else if has(rest, b"not found in pod's containers") {
         Verb::ContainerUnknown
-    } else if has(rest, b"termination failed with gracePeriod") {
+    } else if has(rest, b"termination failed with gracePeriod") || has(rest, b"\" termination failed after ")
+    {
         Verb::StopFailed
     } else {
         return;
@@ -340,6 +370,9 @@ fn event(record: &Record<'_>, sink: &mut Sink) {
     };
     draft.container.name = field("FieldPath:\"").and_then(field_path_container).map(name);
     draft.container.sandbox = draft.container.name.is_some().then_some(false);
+    if verb == Verb::MountFailed {
+        draft.volume = sentence::details(message).volume;
+    }
     draft.payload = Payload::Text(name(shortened(message)));
     sink.push(draft);
 }
@@ -366,7 +399,7 @@ fn status_updated(record: &Record<'_>, sink: &mut Sink) {
     sink.push(draft);
 }
 
-fn dumped_status(dump: &[u8]) -> StatusSeen {
+pub fn dumped_status(dump: &[u8]) -> StatusSeen {
     let mut status = StatusSeen {
         phase: between(dump, b"{Phase:", b" ").filter(|p| !p.is_empty()).map(name),
         ..StatusSeen::default()
@@ -404,10 +437,17 @@ fn dumped_status(dump: &[u8]) -> StatusSeen {
 /// `Orphaned pod "uid" found, but …`: waiting, or unable to go on (node-logs §2.7).
 fn orphaned(record: &Record<'_>, sink: &mut Sink) {
     let body = record.body;
-    let stuck =
-        ["still present", "failed to rmdir", "occurred during reading", "occurred when trying to remove"]
-            .iter()
-            .any(|w| has(body, w.as_bytes()));
+    // "occured" is how it was spelled up to 1.5.
+    let stuck = [
+        "still present",
+        "failed to rmdir",
+        "occurred during reading",
+        "occured during reading",
+        "occurred when trying to remove",
+        " dir; err: ",
+    ]
+    .iter()
+    .any(|w| has(body, w.as_bytes()));
     let waiting =
         has(body, b"not yet removed") || has(body, b"not cleaned up") || has(body, b"still mounted");
     if !stuck && !waiting {
@@ -415,6 +455,7 @@ fn orphaned(record: &Record<'_>, sink: &mut Sink) {
     }
     let mut draft = record.draft(if stuck { Verb::OrphanDirLeft } else { Verb::OrphanVolumesLeft });
     draft.pod = pod_in(body);
+    draft.volume = left_volume(body);
     let hidden = after(body, b"There were a total of ").and_then(scan::number).map_or(1, |(n, _)| n);
     let text = name(shortened(body));
     draft.payload = match stuck {
@@ -424,12 +465,59 @@ fn orphaned(record: &Record<'_>, sink: &mut Sink) {
     sink.push(draft);
 }
 
+/// `Orphaned volume "uid/name" found, tearing down volume`, `Could not tear down volume "uid/name": <err>`.
+fn orphaned_volume(record: &Record<'_>, sink: &mut Sink) {
+    let failed = record.body.starts_with(b"Could not");
+    let mut draft = record.draft(if failed { Verb::OrphanDirLeft } else { Verb::CleanupStarted });
+    if let Some((uid, spec)) = between(record.body, b"volume \"", b"\"").and_then(|v| scan::until(v, b'/')) {
+        draft.pod.uid = is_uid(uid).then(|| name(uid));
+        draft.volume = volume(Some(spec), None);
+        // Every directory was taken for a volume here: that is how this loop worked, not a thing gone wrong in it.
+        draft.volume.artifact = false;
+    }
+    if failed {
+        draft.payload = Payload::Count(1, name(shortened(record.body)));
+    }
+    sink.push(draft);
+}
+
+/// `Error processing volume "v" for pod "p": <err>`.
+fn unresolved(record: &Record<'_>, sink: &mut Sink) {
+    let mut draft = record.draft(Verb::VolumeUnresolved);
+    draft.volume = volume(between(record.body, b"volume \"", b"\""), None);
+    draft.pod = after(record.body, b"for pod \"")
+        .and_then(|t| scan::until(t, b'"'))
+        .map(|(p, _)| pod_text(p))
+        .unwrap_or_default();
+    draft.payload = Payload::Text(name(shortened(record.body)));
+    sink.push(draft);
+}
+
+/// `Killing unwanted pod "p"`: the name alone (node-logs §2.2).
+fn unwanted(record: &Record<'_>, sink: &mut Sink) {
+    let mut draft = record.draft(Verb::KillPlanned);
+    draft.pod.name = between(record.body, b"pod \"", b"\"").map(name);
+    draft.payload = Payload::Text(name(shortened(record.body)));
+    sink.push(draft);
+}
+
+/// The volume whose directory or subpath can't be removed, by its path.
+pub fn left_volume(error: &[u8]) -> crate::evidence::VolumeHint {
+    let subpath = after(error, b"/volume-subpaths/").and_then(|rest| scan::until(rest, b'/'));
+    match (volume_path(error), subpath) {
+        (Some((_, _, spec)), _) | (None, Some((spec, _))) => volume(Some(spec), None),
+        (None, None) => crate::evidence::VolumeHint::default(),
+    }
+}
+
 /// `Error syncing pod <uid> ("<pod>"), skipping: <err>`, `Unable to mount volumes for pod "<pod>": <err>; skipping pod`.
 fn sync_failed(record: &Record<'_>, sink: &mut Sink) {
     let body = record.body;
     let mut draft = record.draft(Verb::SyncFailed);
     draft.pod = pod_in(body);
-    if let Some(uid) = after(body, b"Error syncing pod ").map(|t| scan::word(t).0).filter(|u| is_uid(u)) {
+    let uid = after(body, b"Error syncing pod ").map(|t| scan::word(t).0);
+    // Up to 1.2 no name follows the UID, but a comma.
+    if let Some(uid) = uid.map(|u| u.strip_suffix(b",").unwrap_or(u)).filter(|u| is_uid(u)) {
         draft.pod.uid = Some(name(uid));
         if let Some(pod) = between(body, b"(\"", b"\")") {
             let named = pod_text(pod);

@@ -20,7 +20,7 @@ pub fn read(message: &[u8], line: &Line<'_>, draft: &mut Draft) -> bool {
         }
         true
     };
-    if begins("RunPodSandbox ") {
+    if begins("RunPodSandbox ") || begins("RunPodsandbox ") {
         let id = quoted_id(message, "returns sandbox id");
         let verb = match (id.is_some(), failed) {
             (true, _) => Verb::SandboxCreated,
@@ -67,6 +67,9 @@ pub fn read(message: &[u8], line: &Line<'_>, draft: &mut Draft) -> bool {
             draft.payload = Payload::Grace(seconds);
         }
         return true;
+    }
+    if begins("An error occurs during waiting for container ") {
+        return set(Verb::StopFailed, false, quoted_id(message, "for container "));
     }
     if begins("Stop container ") || begins("Kill container ") {
         return set(Verb::Signalled, false, quoted_id(message, "container "));

@@ -119,6 +119,65 @@ fn time(value: &Value) -> Option<Stamp> {
     (nanos > 0).then(|| Stamp::at(Moment(nanos), 0))
 }
 
+/// A row whose head was not pasted: of `crictl pods`, or of `docker ps`, whose names say all. False: it is none.
+pub fn headless_row(line: &[u8], number: u64, sink: &mut Sink) -> bool {
+    let id = line.iter().take_while(|b| b.is_ascii_hexdigit()).count();
+    if !matches!(id, 12 | 13) || line.get(id) != Some(&b' ') {
+        return false;
+    }
+    let Some(draft) = pods_row(line, id, number).or_else(|| docker_row(line, id, number)) else {
+        return false;
+    };
+    sink.recognised += 1;
+    sink.push(draft);
+    true
+}
+
+fn listing(id: &[u8], runs: bool, sandbox: bool, number: u64) -> Draft {
+    let state = if runs { "Ready" } else { "NotReady" };
+    let mut draft = Draft::new(state_verb(state, sandbox), Witness::RuntimeList, number);
+    draft.container.id = Some(name(id));
+    draft.container.sandbox = Some(sandbox);
+    draft
+}
+
+/// `9ae3dcda0548f  11 minutes ago  NotReady  web-1  default  0  (default)`.
+fn pods_row(line: &[u8], id: usize, number: u64) -> Option<Draft> {
+    let rest = scan::after(&line[id..], b" ago ")?;
+    let mut cells = rest.split(|b| *b == b' ').filter(|c| !c.is_empty());
+    let (state, pod, namespace) = (cells.next()?, cells.next()?, cells.next()?);
+    let runs = match state {
+        b"Ready" => true,
+        b"NotReady" => false,
+        _ => return None,
+    };
+    let attempt = cells.next().and_then(scan::number).and_then(|(n, _)| u32::try_from(n).ok())?;
+    let mut draft = listing(&line[..id], runs, true, number);
+    draft.pod.name = Some(name(pod));
+    draft.pod.namespace = Some(name(namespace));
+    draft.container.attempt = Some(attempt);
+    Some(draft)
+}
+
+/// `2f6e…  pause  "/pause"  3 hours ago  Up 3 hours  k8s_POD_web-1_default_<uid>_0`.
+fn docker_row(line: &[u8], id: usize, number: u64) -> Option<Draft> {
+    let named = scan::trim(line).rsplit(|b| *b == b' ').next()?.strip_prefix(b"k8s_")?;
+    let mut parts = named.split(|b| *b == b'_');
+    let (of, pod, namespace, uid) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
+    let runs = scan::has(line, b" Up ");
+    if !scan::is_uid(uid) || !(runs || scan::has(line, b" Exited (") || scan::has(line, b" Created ")) {
+        return None;
+    }
+    let sandbox = of == b"POD";
+    let mut draft = listing(&line[..id], runs, sandbox, number);
+    draft.pod.uid = Some(name(uid));
+    draft.pod.name = Some(name(pod));
+    draft.pod.namespace = Some(name(namespace));
+    draft.container.name = (!sandbox).then(|| name(of));
+    draft.container.attempt = parts.next().and_then(scan::number).and_then(|(n, _)| u32::try_from(n).ok());
+    Some(draft)
+}
+
 /// A table being read: where its columns begin.
 #[derive(Clone, Debug, Default)]
 pub struct Table {

@@ -42,7 +42,7 @@ impl<'a> Line<'a> {
             let key = key.iter().rposition(|b| *b == b' ').map_or(key, |blank| &key[blank + 1..]);
             let rest = &at[equals + 1..];
             let (value, end) = match rest.strip_prefix(b"\"") {
-                Some(inner) => match quoted_len(inner) {
+                Some(inner) => match value_len(inner) {
                     Some(len) => (unescape(&inner[..len]), len + 2),
                     None => {
                         line.cut = true;
@@ -71,9 +71,37 @@ impl<'a> Line<'a> {
     }
 }
 
+/// How long a quoted value is. Some pastes have lost the escapes of the quotes inside: then it ends at a quote behind which the
+/// line ends or another `key=` follows.
+fn value_len(inner: &[u8]) -> Option<usize> {
+    let strict = quoted_len(inner)?;
+    let mut len = strict;
+    loop {
+        let rest = &inner[len + 1..];
+        let key = rest
+            .strip_prefix(b" ")
+            .map_or(0, |r| r.iter().take_while(|b| b.is_ascii_alphanumeric() || **b == b'_').count());
+        if rest.trim_ascii().is_empty() || (key > 0 && rest.get(key + 1) == Some(&b'=')) {
+            return Some(len);
+        }
+        match quoted_len(rest) {
+            Some(more) => len += 1 + more,
+            None => return Some(strict),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn quotes_that_lost_their_escapes_do_not_end_a_value() {
+        let text = br#"time="2018-11-13T18:24:26Z" level=error msg="StopContainer for "89fec9b1cad4f" failed" error="wait "x" is cancelled""#;
+        let line = Line::read(text).expect("a line");
+        assert_eq!(&*line.message, br#"StopContainer for "89fec9b1cad4f" failed"#);
+        assert_eq!(line.error.as_deref(), Some(&br#"wait "x" is cancelled"#[..]));
+    }
 
     #[test]
     fn a_cut_line_keeps_what_is_there() {

@@ -6,7 +6,7 @@ mod crio;
 mod events;
 mod logfmt;
 
-pub use crictl::{Table, from_json as crictl_json};
+pub use crictl::{Table, from_json as crictl_json, headless_row};
 pub use events::{from_json as event_json, read as event_line};
 pub use logfmt::Line as LogLine;
 

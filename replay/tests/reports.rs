@@ -1,0 +1,68 @@
+//! Shapes that public reports have and the twelve fragments don't: messages of other releases, headers of which something is
+//! lost, what editors, pagers and consoles did to lines. Each is written anew after a report that was read, with names and ids of
+//! our own; the verdict is what node-logs §5 makes of it.
+
+use nodefold_replay::{Moment, Options, SECOND, judge, read_texts};
+use std::path::Path;
+
+/// The report, its verdict, and how many pods and volumes are in view.
+const REPORTS: &[(&str, &[&str], usize, usize)] = &[
+    ("busy-secret-v13-small-error", &["volume-unmount-failed"], 1, 1),
+    ("checkpoint-error-cut-by-pager", &["checkpoint-corrupt", "kubelet-crash"], 0, 0),
+    ("colours-and-windows-ends", &["orphaned-pod-dir"], 2, 0),
+    ("containerd-lost-escapes-newest-first", &["runtime-stop-stalled"], 0, 0),
+    ("cpu-manager-checkpoint", &["checkpoint-corrupt"], 0, 0),
+    ("crio-day-long-stop-zones", &["runtime-stop-stalled"], 1, 0),
+    ("curly-quotes", &["volume-unmount-failed"], 1, 1),
+    ("docker-names-v12", &[], 1, 0),
+    ("docker-ps-without-head", &["sandbox-leak"], 1, 0),
+    ("found-running-after-restart", &["volume-unmounted-while-container-running"], 1, 1),
+    ("impossible-volumes-v12", &["container-start-without-volume"], 1, 0),
+    ("kill-timed-out-newest-first", &["pod-stuck-terminating", "runtime-stop-stalled"], 1, 0),
+    ("mirror-needs-its-own-api", &["restart-delayed"], 3, 0),
+    ("no-thread-in-header", &[], 1, 1),
+    ("no-unmounter-floods", &["log-flood", "volume-unmount-failed"], 1, 1),
+    ("operation-without-header", &["volume-unmount-failed"], 1, 1),
+    ("orphan-loop-v12", &["orphaned-pod-dir"], 2, 2),
+    ("orphan-removal-v13", &["orphaned-pod-dir"], 2, 2),
+    ("orphan-without-any-header", &["orphaned-pod-dir"], 1, 0),
+    ("orphans-v15-misspelt", &["orphaned-pod-dir"], 2, 0),
+    ("override-alone", &["grace-period-exceeded"], 1, 0),
+    ("place-behind-syslog-stamp", &["runtime-stop-stalled"], 1, 0),
+    ("pods-table-without-head", &["sandbox-leak"], 3, 0),
+    ("redacted-uids", &["volume-unmount-failed"], 0, 2),
+    ("refreshed-secrets-v13", &[], 2, 2),
+    ("restaged-and-deleted", &["pod-stuck-terminating", "restage-after-restart"], 1, 1),
+    ("static-back-after-failed-end", &["static-pod-replacement-blocked"], 2, 0),
+    ("static-blocked-by-unmounting-life", &["static-pod-replacement-blocked"], 2, 0),
+    ("static-file-replaced-mid-mount", &["static-pod-replacement-blocked"], 6, 1),
+    ("static-lives-by-ids", &["duplicate-container"], 2, 0),
+    ("waits-for-unmount", &["pod-stuck-terminating"], 1, 0),
+    ("wrapped-at-blanks", &["volume-wait-stuck"], 1, 2),
+    ("wrapped-inside-first-words", &[], 1, 1),
+];
+
+#[test]
+fn every_report_gets_its_verdict_and_no_other() {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/reports");
+    let options = Options { year: None, now: Moment(1_796_086_800 * SECOND) };
+    for (name, verdict, pods, volumes) in REPORTS {
+        let text = std::fs::read(dir.join(name).with_extension("log")).expect("a report");
+        let trace = read_texts([("kubelet.log", &text[..])], &options);
+        let report = judge(&trace);
+        assert_eq!(report.kinds(), *verdict, "{name}: {:#?}", report.findings);
+        assert_eq!((trace.pod_count(), trace.volume_count()), (*pods, *volumes), "{name}: {:#?}", trace.pods);
+        assert!(!trace.entries.is_empty(), "{name}");
+    }
+    let files = std::fs::read_dir(dir).expect("the reports").count();
+    assert_eq!(files, REPORTS.len(), "each report is expected to say something");
+}
+
+#[test]
+fn a_stamp_in_the_message_serves_where_the_header_is_lost() {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/reports");
+    let text = std::fs::read(dir.join("operation-without-header.log")).expect("a report");
+    let options = Options { year: None, now: Moment(1_796_086_800 * SECOND) };
+    let trace = read_texts([("kubelet.log", &text[..])], &options);
+    assert_eq!(trace.clock(&trace.entries[0]), "2017-07-19 08:20:18.392795");
+}
