@@ -112,7 +112,7 @@ pub struct Shrink {
 /// `nodefold run`
 #[derive(Debug, Args)]
 pub struct Run {
-    /// Scenario files
+    /// Scenario files (`-`: standard input)
     #[arg(required = true, value_name = "SCENARIO")]
     pub scenarios: Vec<PathBuf>,
     /// Where: in a simulated world, or with real mounts and processes on this host (needs root)

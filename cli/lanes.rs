@@ -55,7 +55,7 @@ pub fn draw(lives: &Lives, names: &Names, width: usize) -> Vec<String> {
     if !deeds.is_empty() {
         out.push(format!("{margin}{}", paint(Tone::Step.style(), deeds)));
     }
-    out.push(legend(&rows));
+    out.extend(legend(&rows, width));
     out.extend(lives.deeds.iter().take(MOST_DEEDS).zip('a'..='z').map(|(deed, letter)| {
         let at = paint(quiet, format!("{:>10}", clock(deed.at, first)));
         format!("{at}  {} {}", paint(Tone::Step.style(), letter), deed.what)
@@ -124,8 +124,8 @@ fn deeds(lives: &Lives, axis: &Axis) -> String {
     row.into_iter().collect::<String>().trim_end().to_owned()
 }
 
-/// What the glyphs mean, of those that are there.
-fn legend(rows: &[&Life]) -> String {
+/// What the signs mean, broken between two meanings where a line is full.
+fn legend(rows: &[&Life], width: usize) -> Vec<String> {
     let mut parts = Vec::new();
     for phase in Phase::ALL {
         let mut glyphs = String::new();
@@ -150,7 +150,21 @@ fn legend(rows: &[&Life]) -> String {
     parts.extend(of_moment.iter().filter(|(moment, _)| had(*moment)).map(|(_, text)| (*text).to_owned()));
     parts.push("(volume)".to_owned());
     parts.push(paint(Tone::Quiet.style(), "time is not to scale"));
-    format!("  {}", parts.join("  "))
+    let mut lines = vec![String::new()];
+    let mut used = 0;
+    for part in parts {
+        let wide = 2 + anstream::adapter::strip_str(&part).to_string().chars().count();
+        if used > 0 && used + wide > width {
+            lines.push(String::new());
+            used = 0;
+        }
+        used += wide;
+        if let Some(line) = lines.last_mut() {
+            line.push_str("  ");
+            line.push_str(&part);
+        }
+    }
+    lines
 }
 
 #[cfg(test)]
@@ -228,7 +242,7 @@ mod tests {
     fn a_picture_is_as_wide_as_the_terminal_and_no_life_is_lost_in_a_narrow_one() {
         for width in [40, 80, 160] {
             let picture = drawn(width);
-            assert!(picture[..5].iter().all(|line| line.chars().count() <= width), "{width}: {picture:#?}");
+            assert!(picture.iter().all(|line| line.chars().count() <= width), "{width}: {picture:#?}");
             assert!(picture.iter().any(|line| line.contains('✗') && line.contains('↻')), "{picture:#?}");
         }
     }

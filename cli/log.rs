@@ -1,7 +1,7 @@
 //! `nodefold log`: a journal's records as they are, without folding anything.
 
 use crate::args;
-use crate::ending::Ending;
+use crate::ending::{Ending, Unusable};
 use crate::facts;
 use crate::journal::API_STREAM;
 use crate::json;
@@ -36,7 +36,7 @@ pub fn log(args: &args::Log, out: &mut Out) -> Result<Ending> {
     };
     let uids: BTreeSet<PodUid> =
         pod.iter().flat_map(|pod| known.names.lives_of(&pod.namespace, &pod.name)).collect();
-    let mut facts = 0;
+    let (mut facts, mut shown) = (0, 0_u64);
     let mut reader = Reader::open(&storage)?;
     for entry in reader.by_ref() {
         let entry = entry?;
@@ -51,6 +51,7 @@ pub fn log(args: &args::Log, out: &mut Out) -> Result<Ending> {
         if is_early || pod.as_ref().is_some_and(|pod| !is_about(&entry.record, pod, &uids)) {
             continue;
         }
+        shown += 1;
         if args.json {
             out.line(entry_json(&entry, facts, &known.names, beginning));
         } else {
@@ -59,6 +60,14 @@ pub fn log(args: &args::Log, out: &mut Out) -> Result<Ending> {
     }
     if let Some(cut) = reader.cut() {
         out.complain(format!("{} {cut}", paint(Tone::Warning.style(), "not shown:")));
+    }
+    if let Some(pod) = pod.filter(|_| shown == 0 && uids.is_empty()) {
+        let known = known.names.listed();
+        return Err(Unusable::new(
+            format!("no record is about a pod {pod}"),
+            format!("the pods of this journal are: {known}"),
+        )
+        .into());
     }
     Ok(Ending::Good)
 }

@@ -3,7 +3,7 @@
 use nodefold_core::ids::PodUid;
 use nodefold_core::spec::Pod;
 use nodefold_core::time::Time;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Names of pods by UID. A second pod of the same name is told apart: `web`, then `web(2)`.
 #[derive(Clone, Debug, Default)]
@@ -61,12 +61,10 @@ impl Names {
         self.by_uid.iter().filter(move |(_, key)| of_name(key)).map(|(uid, _)| *uid)
     }
 
-    /// All names, for messages.
-    pub fn all(&self) -> Vec<String> {
-        let mut names: Vec<String> = self.by_uid.values().map(|(ns, name)| format!("{ns}/{name}")).collect();
-        names.sort();
-        names.dedup();
-        names
+    /// All names in a row, for messages.
+    pub fn listed(&self) -> String {
+        let names: BTreeSet<String> = self.by_uid.values().map(|(ns, name)| format!("{ns}/{name}")).collect();
+        if names.is_empty() { "none".into() } else { Vec::from_iter(names).join(", ") }
     }
 }
 

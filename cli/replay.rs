@@ -220,10 +220,6 @@ fn not_there(
         Some((_, last)) => {
             Unusable::new(what, format!("it knew it from {}: ask with --at {last}", spans.join(" and from ")))
         }
-        None => {
-            let known = names.all();
-            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-            Unusable::new(what, format!("the pods of this journal are: {known}"))
-        }
+        None => Unusable::new(what, format!("the pods of this journal are: {}", names.listed())),
     })
 }

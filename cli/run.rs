@@ -17,6 +17,7 @@ use nodefold_harness::world::BEGINNING;
 use nodefold_harness::{Observer, Outcome, Record, RunOptions, Scenario, Verdict, node_config};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// Runs all of them. Nothing runs if one of the files can't be read.
@@ -64,12 +65,25 @@ pub fn run(args: &args::Run, out: &mut Out) -> Result<Ending> {
     Ok(worst)
 }
 
+/// A scenario's file; `-` is standard input.
 fn read(file: &Path) -> Result<Scenario> {
-    let name = file.display().to_string();
-    let text = std::fs::read_to_string(file).map_err(|error| {
-        Unusable::new(format!("{name}: {error}"), "name a scenario file, as in examples/")
+    let (name, bytes) = if file == Path::new("-") {
+        let mut bytes = Vec::new();
+        ("standard input".to_owned(), std::io::stdin().read_to_end(&mut bytes).map(|_| bytes))
+    } else {
+        (file.display().to_string(), std::fs::read(file))
+    };
+    let bytes = bytes.map_err(|error| {
+        Unusable::new(
+            format!("{name}: {error}"),
+            "name a scenario file, as in examples/, or `-` for standard input",
+        )
     })?;
-    Ok(Scenario::parse(&text, &name)?)
+    let text = std::str::from_utf8(&bytes).map_err(|error| {
+        let line = 1 + bytes.iter().take(error.valid_up_to()).filter(|byte| **byte == b'\n').count();
+        Unusable::new(format!("{name}:{line}: this is not UTF-8"), "save the file as UTF-8")
+    })?;
+    Ok(Scenario::parse(text, &name)?)
 }
 
 /// Where each scenario's page goes.

@@ -94,7 +94,11 @@ pub fn seeds(args: &args::Sim) -> Result<Range<u64>> {
         None => 0..SEEDS,
         Some((text, None)) => 0..text.parse().map_err(|_| wrong(text))?,
         Some((text, Some((from, to)))) => {
-            from.parse().map_err(|_| wrong(text))?..to.parse().map_err(|_| wrong(text))?
+            let (from, to) = (from.parse().map_err(|_| wrong(text))?, to.parse().map_err(|_| wrong(text))?);
+            if to <= from {
+                return Err(wrong(text).into());
+            }
+            from..to
         }
     })
 }

@@ -6,7 +6,7 @@ use crate::response::{Response, Status};
 use crate::update::{decoded, defaulted_pod, drop_gated_fields};
 use crate::validate::{self, Errors};
 use crate::view::{at, spec_list, text};
-use crate::{Api, CLUSTER_SCOPED, key};
+use crate::{Api, is_cluster_scoped, key};
 use nodefold_core::ids::PodUid;
 use nodefold_core::time::Time;
 use nodefold_k8s::{default_object, qos_class, time};
@@ -69,7 +69,7 @@ fn identify(object: &mut Value, kind: &str, now: Time, uid: PodUid) -> Result<()
     for field in ["resourceVersion", "generation", "deletionTimestamp", "deletionGracePeriodSeconds"] {
         metadata.shift_remove(field);
     }
-    if CLUSTER_SCOPED.contains(&kind) {
+    if is_cluster_scoped(kind) {
         metadata.shift_remove("namespace");
     } else if metadata.get("namespace").and_then(Value::as_str).unwrap_or_default().is_empty() {
         metadata.insert("namespace".to_owned(), json!("default"));

@@ -323,9 +323,14 @@ const CLUSTER_SCOPED: [&str; 16] = [
     "ValidatingWebhookConfiguration",
 ];
 
+/// Whether objects of this kind have no namespace.
+pub fn is_cluster_scoped(kind: &str) -> bool {
+    CLUSTER_SCOPED.contains(&kind)
+}
+
 fn key(kind: &str, namespace: &str, name: &str) -> Key {
     let namespace = match namespace {
-        _ if CLUSTER_SCOPED.contains(&kind) => "",
+        _ if is_cluster_scoped(kind) => "",
         "" => "default",
         given => given,
     };

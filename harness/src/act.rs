@@ -165,9 +165,8 @@ fn ask(stage: &mut dyn Stage, title: &str, request: Request) -> Result<Acted, Wo
 
 /// A manifest as a client sends it: in a namespace, and bound to the node as the scheduler would have it.
 fn addressed(stage: &dyn Stage, object: &Value) -> Value {
-    const CLUSTER_SCOPED: [&str; 3] = ["PersistentVolume", "ClusterTrustBundle", "Node"];
     let mut object = object.clone();
-    let is_namespaced = !object["kind"].as_str().is_some_and(|kind| CLUSTER_SCOPED.contains(&kind));
+    let is_namespaced = !object["kind"].as_str().is_some_and(nodefold_api::is_cluster_scoped);
     if is_namespaced && object["metadata"]["namespace"].is_null() {
         object["metadata"]["namespace"] = json!("default");
     }

@@ -69,6 +69,11 @@ pub trait Stage {
         Vec::new()
     }
 
+    /// What is made to go wrong, for messages.
+    fn failing(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// The status that people see of a pod: what is published, for a static pod in its mirror.
     fn published_status(&self, name: &PodRef) -> Option<Value> {
         self.server().pod(name).map(|pod| pod["status"].clone())
@@ -180,5 +185,9 @@ impl Stage for Simulation {
 
     fn holds(&self) -> Vec<String> {
         self.world.holds()
+    }
+
+    fn failing(&self) -> Vec<String> {
+        self.world.failing()
     }
 }

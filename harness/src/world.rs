@@ -8,6 +8,7 @@ mod choice;
 mod content;
 mod crash;
 mod effect;
+mod environment;
 mod execute;
 mod fault;
 mod images;
@@ -719,6 +720,11 @@ impl World {
     /// What is held, for messages.
     pub fn holds(&self) -> Vec<String> {
         self.rules.held().map(ToString::to_string).collect()
+    }
+
+    /// What is made to go wrong, for messages.
+    pub fn failing(&self) -> Vec<String> {
+        self.rules.failing().map(|(scope, failure)| format!("{scope}: {}", failure.error)).collect()
     }
 
     /// Operations in a scope go wrong.

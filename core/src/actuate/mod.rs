@@ -61,6 +61,11 @@ fn active(pod: &mut PodState, ctx: &mut Context<'_>) {
         begin_termination(pod, TerminationCause::DeadlineExceeded, ctx.now, deadline, ctx.out);
         return;
     }
+    // Since the agent started, its source has not told yet whether the pod is still wanted: nothing of it begins anew, for it
+    // may have been deleted meanwhile (DESIGN §3 "Restart"; a kubelet does not know the pod at all until then).
+    if pod.applied_in != ctx.epoch {
+        return;
+    }
     let plan = plan::compute(pod);
     carry_out(pod, &plan, ctx);
 }

@@ -5,6 +5,7 @@ use super::{full_name, plan, stop};
 use crate::allocate::{charge, has_leftovers};
 use crate::command::{Action, MountedVolume, Rule, Subject};
 use crate::context::{Context, Why, sentence, text};
+use crate::spec::PullPolicy;
 use crate::state::container::crash_backoff;
 use crate::state::{ContainerState, HookState, Instance, InstancePhase, PodState, Probes, Retry};
 use alloc::boxed::Box;
@@ -166,6 +167,11 @@ fn pull(pod: &mut PodState, i: usize, rule: Rule, ctx: &mut Context<'_>) {
         policy: container.spec.pull_policy,
     };
     let op = ctx.command(pod.pod.uid, rule, action);
+    // Nothing is looked for first.
+    if pod.containers[i].spec.pull_policy == PullPolicy::Always {
+        let message = sentence(format_args!("Pulling image \"{}\"", pod.containers[i].spec.image));
+        ctx.tell(pod.pod.uid, false, "Pulling", message, Some(pod.containers[i].name.clone()));
+    }
     pod.containers[i].pulling = Some(Box::new((op, pod.containers[i].spec.image.clone())));
     ctx.moved(pod.pod.uid, Subject::Container(id), "Waiting", "Pulling");
 }

@@ -21,6 +21,8 @@ pub(crate) fn commit(
 ) {
     let uid = pod.pod.uid;
     pod.changed();
+    // A downwardAPI volume may show resources.
+    pod.content_changed = true;
     commit_volumes(pod, spec, now, uid, out);
     if pod.allocated.is_none() {
         point_found_mounts(pod);

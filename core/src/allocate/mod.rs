@@ -260,28 +260,12 @@ fn attempt(state: &mut State, uid: PodUid, touched: &mut Touched, out: &mut Comm
             if !critical || preempt::make_room(state, uid, touched, out).is_err() {
                 preempt::withdraw(state, uid);
             }
-            refuse(
-                state,
-                out,
-                uid,
-                PendingKind::Deferred,
-                message,
-                generation,
-                (resources_change, structure_changes),
-            )
+            refuse(state, out, uid, PendingKind::Deferred, message, generation, structure_changes)
         }
         Verdict::Infeasible(message) => {
             state.queue.remove(&uid);
             preempt::withdraw(state, uid);
-            refuse(
-                state,
-                out,
-                uid,
-                PendingKind::Infeasible,
-                message,
-                generation,
-                (resources_change, structure_changes),
-            )
+            refuse(state, out, uid, PendingKind::Infeasible, message, generation, structure_changes)
         }
     }
 }
@@ -293,7 +277,7 @@ fn refuse(
     kind: PendingKind,
     message: Name,
     generation: u64,
-    (resources, structure): (bool, bool),
+    structure: bool,
 ) -> bool {
     let now = state.now;
     let Some(pod) = state.pod_mut(uid) else { return false };
@@ -304,14 +288,13 @@ fn refuse(
         return false;
     }
     pod.changed();
-    // Told once per change, not once per attempt.
+    // Told once per change, not once per attempt. Whatever is pending is a resize that is (KEP-5972 "works exactly the same"),
+    // and an addition or removal is told in KEP-6395's word too.
     let reason = match kind {
         PendingKind::Deferred => "ResizeDeferred",
         PendingKind::Infeasible => "ResizeInfeasible",
     };
-    if resources {
-        tell(state, out, uid, true, reason.into(), Word::from(&message));
-    }
+    tell(state, out, uid, true, reason.into(), Word::from(&message));
     if structure {
         tell(state, out, uid, true, "FailedAllocation".into(), Word::from(&message));
     }

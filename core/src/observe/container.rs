@@ -7,6 +7,7 @@ use crate::config::Timing;
 use crate::context::{sentence, text};
 use crate::event::{ErrorClass, Exit, Hook, OpError, ProbeKind};
 use crate::ids::{ContainerId, Name, OpId, PodUid};
+use crate::spec::PullPolicy;
 use crate::state::{ContainerKind, ContainerState, Dead, Ended, HookState, InstancePhase, PodState, Retry};
 use alloc::boxed::Box;
 
@@ -30,6 +31,10 @@ pub(super) fn image_pulled(
     // The definition may have moved on to another image meanwhile, which then wants a pull of its own.
     container.image_id = (image == container.spec.image).then(|| image_id.clone());
     container.pull_retry.clear();
+    let policy = container.spec.pull_policy;
+    if !already_present {
+        pulled_after_all(r, uid, policy, &image, &id.name);
+    }
     let how = if already_present {
         sentence(format_args!(
             "Container image \"{image}\" already present on machine and can be accessed by the pod"
@@ -39,6 +44,17 @@ pub(super) fn image_pulled(
     };
     r.moved(uid, Subject::Container(id.clone()), "Pulling", "Waiting");
     r.tell(uid, false, "Pulled", how, Some(id.name.clone()));
+}
+
+/// Where the image was looked for first, that it was pulled is known by the answer only; `Always` told it beforehand.
+fn pulled_after_all(r: &mut Recording<'_>, uid: PodUid, policy: PullPolicy, image: &Name, container: &Name) {
+    match policy {
+        PullPolicy::IfNotPresent => {
+            let message = sentence(format_args!("Pulling image \"{image}\""));
+            r.tell(uid, false, "Pulling", message, Some(container.clone()));
+        }
+        PullPolicy::Always | PullPolicy::Never => {}
+    }
 }
 
 pub(super) fn image_pull_failed(
@@ -58,8 +74,12 @@ pub(super) fn image_pull_failed(
     container.pull_retry.fail(now, timing.pull_backoff_initial, timing.pull_backoff_max);
     let reason = error.reason.clone().unwrap_or_else(|| crate::actuate::start::PULL_ERROR.into());
     container.start_failure = Some(Box::new((reason.clone(), error.message.clone())));
-    let image = container.spec.image.clone();
+    let (image, policy) = (container.spec.image.clone(), container.spec.pull_policy);
     r.moved(uid, Subject::Container(id.clone()), "Pulling", "Waiting");
+    // With a reason of its own it was refused before anything was pulled.
+    if error.reason.is_none() {
+        pulled_after_all(r, uid, policy, &image, &id.name);
+    }
     let message = sentence(format_args!("Failed to pull image \"{image}\": {}", error.message));
     r.tell(uid, true, "Failed", message, Some(id.name.clone()));
 }

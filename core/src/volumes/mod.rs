@@ -4,8 +4,9 @@
 use crate::codec;
 use crate::command::{Action, Rule, Subject};
 use crate::context::{Context, Why, sentence};
-use crate::ids::VolumeId;
+use crate::ids::{Name, VolumeId};
 use crate::node::Digest;
+use crate::resources::Resources;
 use crate::spec::Volume;
 use crate::state::{Lifecycle, PodState, VolumePhase, VolumeState};
 
@@ -149,11 +150,17 @@ fn content(pod: &PodState, spec: &Volume, ctx: &Context<'_>) -> Option<Digest> {
             None => return None,
         }
     }
-    let metadata = spec.source.shows_metadata().then_some(&pod.pod.metadata);
-    if parts.is_empty() && metadata.is_none() {
+    let fields = spec.source.shows_metadata().then(|| (&pod.pod.metadata, allocated_resources(pod)));
+    if parts.is_empty() && fields.is_none() {
         return None;
     }
-    Some(codec::hash(&(parts, metadata)))
+    Some(codec::hash(&(parts, fields)))
+}
+
+/// What a `resourceFieldRef` may show: the resources as they are allocated, so that a resize is seen once it was granted.
+fn allocated_resources(pod: &PodState) -> alloc::vec::Vec<(&Name, &Resources)> {
+    let spec = pod.allocated.iter().flat_map(|a| a.spec.init_containers.iter().chain(&a.spec.containers));
+    spec.map(|c| (&c.name, &c.resources)).collect()
 }
 
 /// Notes which mounted volumes show something else than their sources have now.

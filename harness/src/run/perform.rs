@@ -60,7 +60,7 @@ impl Run<'_> {
                     Err(self.no_process(pod, container, "a running process to end"))
                 }
                 Verb::Probe { pod, container, .. } => {
-                    Err(self.no_process(pod, container, "a running process to probe"))
+                    Err(self.no_process(pod, container, "a container to probe"))
                 }
                 Verb::Usage { pod, of, .. } => Err(self.nothing_there(pod, of)),
                 Verb::Release(scope) => Err(Trouble::Miss(Miss {
@@ -112,14 +112,19 @@ impl Run<'_> {
                 return Ok(());
             }
             if !self.stage.pass_one(last_moment)? {
-                let held = self.stage.holds();
+                let (held, failing) = (self.stage.holds(), self.stage.failing());
+                let because = [("held", held), ("made to fail", failing)];
+                let because = because.into_iter().filter(|(_, what)| !what.is_empty());
+                let because: Vec<String> =
+                    because.map(|(how, what)| format!("{how}: {}", what.join(", "))).collect();
                 return Err(Trouble::Miss(Miss {
                     expected: format!("nothing in flight and nothing due within {within}"),
                     actual: format!("after one hour still waiting for: {}", waiting.join(", ")),
-                    explanation: if held.is_empty() {
-                        String::new()
+                    explanation: if because.is_empty() {
+                        "the retry of a failed operation counts as due; what waits for an object or a probe does not"
+                            .into()
                     } else {
-                        format!("held: {}", held.join(", "))
+                        because.join("\n")
                     },
                 }));
             }

@@ -3,8 +3,8 @@
 use super::pattern::CommandPattern;
 use super::reader::{Reader, did_you_mean};
 use super::step::PodRef;
-use nodefold_k8s::InputError;
-use serde_json::Value;
+use nodefold_k8s::{FieldProblem, InputError, ProblemReason};
+use serde_json::{Value, json};
 use std::fmt;
 
 /// A cause of a refusal. What is not named may be anything.
@@ -120,11 +120,11 @@ impl Expectation {
             checks.push(match key {
                 "pod" | "namespace" | "container" => continue,
                 "status" => {
-                    form.mapping()?;
+                    known_fields(&form, "status")?;
                     Check::Status(needs_pod(&form)?, form.value.clone())
                 }
                 "allocated" => {
-                    form.mapping()?;
+                    known_fields(&form, "spec")?;
                     Check::Allocated(needs_pod(&form)?, form.value.clone())
                 }
                 "retained" => Check::Retained(needs_pod(&form)?, form.strings()?),
@@ -167,6 +167,20 @@ impl Expectation {
             )),
             Some(_) | None => Ok(Expectation { checks }),
         }
+    }
+}
+
+/// A part of a pod, in which a misspelt field would be missed for ever, or never.
+fn known_fields(form: &Reader<'_>, part: &str) -> Result<(), InputError> {
+    form.mapping()?;
+    let problems = nodefold_k8s::check_patch_fields(&json!({part: form.value}), "Pod");
+    let unknown = problems.into_iter().find(|problem| problem.reason == ProblemReason::UnknownField);
+    match unknown {
+        Some(problem) => {
+            let path = problem.path.trim_start_matches(part).trim_start_matches('.').to_owned();
+            Err(form.locate(&FieldProblem { path, ..problem }))
+        }
+        None => Ok(()),
     }
 }
 

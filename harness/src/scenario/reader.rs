@@ -122,11 +122,15 @@ impl<'a> Reader<'a> {
 
     /// A whole number that is not negative.
     pub fn whole(&self) -> Result<u64, InputError> {
-        self.value.as_u64().ok_or_else(|| {
-            self.error(
-                format!("expected a whole number, found {}", kind(self.value)),
-                "write digits, without quotes",
-            )
+        self.value.as_u64().ok_or_else(|| match self.value {
+            Value::Number(other) => {
+                self.error(format!("{other} is no whole number from 0"), "write 0 or a number above it")
+            }
+            Value::Null | Value::Bool(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => self
+                .error(
+                    format!("expected a whole number, found {}", kind(self.value)),
+                    "write digits, without quotes",
+                ),
         })
     }
 

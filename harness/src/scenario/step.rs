@@ -346,15 +346,47 @@ fn read_verb(name: &str, field: &Reader<'_>) -> Result<Verb, InputError> {
 
 /// A manifest of a kind; Kubernetes' own fields are checked where the kind is known.
 fn manifest(field: &Reader<'_>) -> Result<Value, InputError> {
+    if let Value::String(text) = field.value {
+        let what =
+            if text.contains('\n') { "a manifest in a block of text" } else { "a manifest by its name" };
+        return Err(field.error(
+            format!("{what} is not read here"),
+            "write the object itself, indented under the verb: `create: {apiVersion: v1, kind: Pod, ...}`",
+        ));
+    }
     field.mapping()?;
-    let kind = field.require("kind", "a manifest says its kind: `kind: Pod`")?.string()?;
+    let kind_field = field.require("kind", "a manifest says its kind: `kind: Pod`")?;
+    let kind = kind_field.string()?;
     let metadata = field.require("metadata", "a manifest has `metadata: {name: ...}`")?;
     metadata.require("name", "give the object a name")?.string()?;
+    if STORED_KINDS.contains(&kind.as_str()) {
+        return Ok(field.value.clone());
+    }
     match nodefold_k8s::check_fields(field.value, &kind).first() {
+        Some(problem) if problem.path == "kind" => Err(kind_field.error(
+            format!("a story has no objects of kind {kind:?}"),
+            did_you_mean(&kind, &[&["Pod", "Secret", "ConfigMap"][..], &STORED_KINDS[..]].concat()),
+        )),
         Some(problem) => Err(field.locate(problem)),
         None => Ok(field.value.clone()),
     }
 }
+
+/// Kinds whose objects are kept as they are; the node looks at some of them, and no rule of the API does.
+const STORED_KINDS: [&str; 12] = [
+    "PersistentVolume",
+    "PersistentVolumeClaim",
+    "StorageClass",
+    "ClusterTrustBundle",
+    "ServiceAccount",
+    "Namespace",
+    "Node",
+    "PriorityClass",
+    "RuntimeClass",
+    "LimitRange",
+    "ResourceQuota",
+    "Service",
+];
 
 fn patch(field: &Reader<'_>) -> Result<(PodRef, Value), InputError> {
     field.only(&["pod", "namespace", "patch"])?;

@@ -143,6 +143,9 @@ fn containers(runtime: &Runtime, out: &mut Vec<u8>) {
         codec::encode(&(pod, id, container.sandbox, &container.mounts, state), out);
         let _ = write!(out, "{:?}{:?}{:?}", container.ending, container.probes, container.obeys_after);
     }
+    if !runtime.foretold().is_empty() {
+        let _ = write!(out, "{:?}", runtime.foretold());
+    }
 }
 
 fn mounted(mounts: &MountTable, out: &mut Vec<u8>) {

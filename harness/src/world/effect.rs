@@ -2,6 +2,7 @@
 
 use super::choice::Choice;
 use super::content;
+use super::environment;
 use super::inflight::{Fate, OpKey, Phase};
 use super::rules::Operation;
 use super::runtime::{Container, Sandbox, State};
@@ -112,7 +113,7 @@ impl World {
             }
             Action::StopSandbox { attempt } => self.stop_sandbox(pod, *attempt),
             Action::RemoveSandbox { attempt } => self.remove_sandbox(command, *attempt),
-            Action::CreateContainer { container, mounts, sandbox, allocated, .. } => {
+            Action::CreateContainer { container, spec, mounts, sandbox, pod: of, allocated } => {
                 let runs_once = allocated
                     .init_containers
                     .iter()
@@ -126,7 +127,8 @@ impl World {
                     ending: None,
                     probes: BTreeMap::new(),
                 };
-                self.create(command, container, new)
+                environment::check(&self.server, &of.namespace, spec)
+                    .and_then(|()| self.create(command, container, new))
             }
             Action::StartContainer { container } => self.start(command, container),
             Action::StopContainer { container, grace } => {

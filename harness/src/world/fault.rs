@@ -334,11 +334,7 @@ impl World {
             op.fate = None;
             op.leaves_out = None;
         }
-        for container in self.runtime.containers.values_mut() {
-            for passes in container.probes.values_mut() {
-                *passes = true;
-            }
-        }
+        self.runtime.heal_probes();
         for (pod, container, probe) in self.probes.keys().cloned().collect::<Vec<_>>() {
             let reported = Choice::ProbeReported { pod, container, probe };
             self.pending.entry(reported).or_insert(now.after(latency::PROBE_FLIP));

@@ -119,7 +119,8 @@ impl World {
         self.tell(Fact::ProbeResult { pod, container: id.clone(), probe, passed, message: message.into() })
     }
 
-    /// A step of the story changes what a probe finds. False: no such process runs.
+    /// A step of the story changes what a probe finds: of the process that runs, else of the next. False: there is no such
+    /// container.
     pub fn flip_probe(
         &mut self,
         name: &crate::scenario::PodRef,
@@ -128,7 +129,13 @@ impl World {
         passes: bool,
     ) -> bool {
         let Some(pod) = self.server.uid(name) else { return false };
-        let Some(id) = self.runtime.running(pod, container).cloned() else { return false };
+        let Some(id) = self.runtime.running(pod, container).cloned() else {
+            let wanted = self.server.wants_container(name, container);
+            if wanted {
+                self.runtime.foretell(pod, container, probe, passes);
+            }
+            return wanted;
+        };
         if let Some(running) = self.runtime.containers.get_mut(&(pod, id.clone())) {
             running.probes.insert(probe, passes);
         }

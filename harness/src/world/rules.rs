@@ -244,6 +244,11 @@ impl Rules {
     pub fn held(&self) -> impl Iterator<Item = &Scope> {
         self.holds.iter()
     }
+
+    /// What goes wrong.
+    pub fn failing(&self) -> impl Iterator<Item = &(Scope, Failure)> {
+        self.failures.iter()
+    }
 }
 
 #[cfg(test)]

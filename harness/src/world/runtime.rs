@@ -82,6 +82,8 @@ pub struct Runtime {
     pub containers: BTreeMap<(PodUid, ContainerId), Container>,
     /// The newest instance that each name ever had, also after its removal: what `sameInstance` compares.
     newest: BTreeMap<(PodUid, Name), ContainerId>,
+    /// What the probes of a name's next process will find, where a scenario said so before there was one.
+    foretold: BTreeMap<(PodUid, Name), BTreeMap<ProbeKind, bool>>,
     addresses_given: u32,
 }
 
@@ -94,12 +96,35 @@ impl Runtime {
     }
 
     /// Keeps a new container.
-    pub fn add(&mut self, pod: PodUid, id: ContainerId, container: Container) {
+    pub fn add(&mut self, pod: PodUid, id: ContainerId, mut container: Container) {
+        container.probes.extend(self.foretold.remove(&(pod, id.name.clone())).unwrap_or_default());
         let newest = self.newest.entry((pod, id.name.clone())).or_insert_with(|| id.clone());
         if *newest < id {
             *newest = id.clone();
         }
         self.containers.insert((pod, id), container);
+    }
+
+    /// What a probe of the name's next process will find.
+    pub fn foretell(&mut self, pod: PodUid, name: &str, probe: ProbeKind, passes: bool) {
+        let parked = self.newest(pod, name).cloned().and_then(|id| self.containers.get_mut(&(pod, id)));
+        match parked.filter(|container| container.state == State::Created) {
+            Some(container) => container.probes.insert(probe, passes),
+            None => self.foretold.entry((pod, Name::from(name))).or_default().insert(probe, passes),
+        };
+    }
+
+    /// What was said of processes to come.
+    pub fn foretold(&self) -> &BTreeMap<(PodUid, Name), BTreeMap<ProbeKind, bool>> {
+        &self.foretold
+    }
+
+    /// Every probe passes from now on.
+    pub fn heal_probes(&mut self) {
+        self.foretold.clear();
+        for passes in self.containers.values_mut().flat_map(|container| container.probes.values_mut()) {
+            *passes = true;
+        }
     }
 
     /// The newest instance that a name ever had in a pod.

@@ -634,6 +634,21 @@ impl Server {
         self.referenced_by.values().any(|objects| objects.contains(object))
     }
 
+    /// The newest pod of that name has, or is to have, a container of this name.
+    pub fn wants_container(&self, name: &PodRef, container: &str) -> bool {
+        let is_it = |c: &Arc<nodefold_core::spec::Container>| &*c.name == container;
+        let listed = |spec: &Value, list: &str| {
+            spec[list].as_array().is_some_and(|entries| entries.iter().any(|c| c["name"] == *container))
+        };
+        match (self.files.get(name), self.pod(name)) {
+            (Some(file), _) => file.spec.containers.iter().chain(&file.spec.init_containers).any(is_it),
+            (None, Some(pod)) => {
+                ["containers", "initContainers"].iter().any(|list| listed(&pod["spec"], list))
+            }
+            (None, None) => false,
+        }
+    }
+
     /// A pod that refers to the object, for rules that name pods.
     pub fn watcher_of(&self, object: &ObjectRef) -> Option<PodUid> {
         self.referenced_by.iter().find(|(_, objects)| objects.contains(object)).map(|(uid, _)| *uid)
