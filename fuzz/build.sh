@@ -16,7 +16,7 @@ for program in fuzz_targets/*.rs; do
   # As fuzz/run.sh runs them.
   printf '[libfuzzer]\nlen_control = 0\nmax_len = 4096\ntimeout = 30\n' >"$OUT/$target.options"
   case "$target" in
-    manifest | importers | patch)
+    manifest | importers | patch | request)
       cp words.dict "$OUT/$target.dict"
       ;;
   esac

@@ -9,9 +9,9 @@ cd "$(dirname "$0")"
 # What a target may cost in ./test; each is some five to ten seconds.
 declare -A runs=(
   [lifecycle]=200 [events]=1500 [dynamic_request]=800 [manifest]=10000
-  [journal]=5000 [replay_equivalence]=500 [importers]=2000 [patch]=8000
+  [journal]=5000 [replay_equivalence]=500 [importers]=2000 [patch]=8000 [request]=4000
 )
-declare -A longest=([importers]=65536 [manifest]=8192)
+declare -A longest=([importers]=65536 [manifest]=8192 [request]=8192)
 
 mode=runs seconds=0
 case "${1:-}" in
@@ -20,7 +20,7 @@ case "${1:-}" in
   -*) sed -n '2,5s/^# //p' "$0" >&2; exit 2 ;;
 esac
 targets=("$@")
-[ $# -gt 0 ] || targets=(lifecycle events dynamic_request manifest journal replay_equivalence importers patch)
+[ $# -gt 0 ] || targets=(lifecycle events dynamic_request manifest journal replay_equivalence importers patch request)
 
 target_dir="${CARGO_TARGET_DIR:-$PWD/../target}"
 # No address sanitizer: nodefold forbids unsafe code here, and runs several times as fast without (harness sheet §5).
@@ -32,7 +32,7 @@ for target in "${targets[@]}"; do
   # Long inputs from the start, a fixed seed, no reload of a corpus that others write to; a hang or a gigabyte is a find.
   flags=(-len_control=0 "-max_len=${longest[$target]:-4096}" -seed=1 -reload=0 -timeout=30 -rss_limit_mb=1024)
   flags+=("-artifact_prefix=$target_dir/fuzz-artifacts/$target-" -print_final_stats=1)
-  case "$target" in manifest | importers | patch) flags+=(-dict=words.dict) ;; esac
+  case "$target" in manifest | importers | patch | request) flags+=(-dict=words.dict) ;; esac
   found="$target_dir/fuzz-corpus/$target"
   mkdir -p "$target_dir/fuzz-artifacts" "$found" "corpus/$target"
   log="$target_dir/fuzz-artifacts/$target.log"

@@ -47,4 +47,4 @@ macro_rules! corpora {
     };
 }
 
-corpora! { lifecycle events dynamic_request manifest journal replay_equivalence importers patch }
+corpora! { lifecycle events dynamic_request manifest journal replay_equivalence importers patch request }

@@ -172,7 +172,8 @@ pub(crate) fn changed(old: &Value, body: &Body, call: &mut Call<'_>) -> Result<V
             decoded(new, "Pod", validation, warnings)
         }
         Body::JsonPatch(patch) => {
-            let new = json_patch(old, patch).map_err(|wrong| Status::unpatchable(wrong.http_code(), &wrong))?;
+            let new =
+                json_patch(old, patch).map_err(|wrong| Status::unpatchable(wrong.http_code(), &wrong))?;
             decoded(new, "Pod", validation, warnings)
         }
     }

@@ -17,6 +17,7 @@ mod lifecycle;
 mod manifest;
 mod patch;
 mod replay_equivalence;
+mod request;
 mod script;
 #[path = "../../api/tests/support/mod.rs"]
 mod support;
@@ -29,12 +30,13 @@ pub use lifecycle::lifecycle;
 pub use manifest::manifest;
 pub use patch::patch;
 pub use replay_equivalence::replay_equivalence;
+pub use request::request;
 
 /// A target: its name, which is that of its program and its corpus, and what it does.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All of them.
-pub const TARGETS: [Target; 8] = [
+pub const TARGETS: [Target; 9] = [
     ("lifecycle", lifecycle),
     ("events", events),
     ("dynamic_request", dynamic_request),
@@ -43,4 +45,5 @@ pub const TARGETS: [Target; 8] = [
     ("replay_equivalence", replay_equivalence),
     ("importers", importers),
     ("patch", patch),
+    ("request", request),
 ];

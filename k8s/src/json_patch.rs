@@ -19,7 +19,9 @@ pub enum JsonPatchError {
     #[error("The allowed maximum operations in a JSON patch is {MOST_OPERATIONS}, got {0}")]
     TooMany(usize),
     /// Its copies add more than is taken.
-    #[error("Unable to copy, the accumulated size increase of copy is {copied}, exceeding the limit {MOST_COPIED}")]
+    #[error(
+        "Unable to copy, the accumulated size increase of copy is {copied}, exceeding the limit {MOST_COPIED}"
+    )]
     TooLarge {
         /// What they would add.
         copied: usize,
@@ -38,7 +40,9 @@ impl JsonPatchError {
         match self {
             JsonPatchError::Unreadable(_) => 400,
             JsonPatchError::TooMany(_) => 413,
-            JsonPatchError::TooLarge { .. } | JsonPatchError::TestFailed(_) | JsonPatchError::Failed(_) => 422,
+            JsonPatchError::TooLarge { .. } | JsonPatchError::TestFailed(_) | JsonPatchError::Failed(_) => {
+                422
+            }
         }
     }
 }
@@ -49,8 +53,8 @@ pub fn json_patch(object: &Value, patch: &Value) -> Result<Value, JsonPatchError
     if operations > MOST_OPERATIONS {
         return Err(JsonPatchError::TooMany(operations));
     }
-    let patch: Patch =
-        serde_json::from_value(patch.clone()).map_err(|wrong| JsonPatchError::Unreadable(wrong.to_string()))?;
+    let patch: Patch = serde_json::from_value(patch.clone())
+        .map_err(|wrong| JsonPatchError::Unreadable(wrong.to_string()))?;
     let (mut object, mut copied) = (object.clone(), 0);
     for (i, operation) in patch.0.into_iter().enumerate() {
         if let PatchOperation::Copy(copy) = &operation {
@@ -83,7 +87,9 @@ fn size(value: &Value) -> usize {
         Value::Null | Value::Bool(_) | Value::Number(_) => 4,
         Value::String(text) => text.len() + 2,
         Value::Array(items) => 2 + items.iter().map(|item| size(item) + 1).sum::<usize>(),
-        Value::Object(fields) => 2 + fields.iter().map(|(key, value)| key.len() + size(value) + 4).sum::<usize>(),
+        Value::Object(fields) => {
+            2 + fields.iter().map(|(key, value)| key.len() + size(value) + 4).sum::<usize>()
+        }
     }
 }
 
@@ -96,7 +102,8 @@ mod tests {
     fn a_patch_that_doubles_an_object_ends_before_the_memory_does() {
         let double = |n: usize| json!({"op": "copy", "from": "/a", "path": format!("/a/x{n}")});
         let bomb: Vec<Value> = (0..60).map(double).collect();
-        let wrong = json_patch(&json!({"a": {"text": "0123456789"}}), &Value::Array(bomb)).expect_err("too large");
+        let wrong =
+            json_patch(&json!({"a": {"text": "0123456789"}}), &Value::Array(bomb)).expect_err("too large");
         assert_eq!(wrong.http_code(), 422, "{wrong}");
         assert!(matches!(wrong, JsonPatchError::TooLarge { .. }), "{wrong}");
         let many = vec![json!({"op": "add", "path": "/a", "value": 1}); MOST_OPERATIONS + 1];
@@ -117,7 +124,10 @@ mod tests {
         ] {
             assert_eq!(json_patch(&object, &patch).expect_err("refused").http_code(), code, "{patch}");
         }
-        let wrong = json_patch(&object, &json!([{"op": "add", "path": "/b", "value": 2}, {"op": "remove", "path": "/c"}]));
+        let wrong = json_patch(
+            &object,
+            &json!([{"op": "add", "path": "/b", "value": 2}, {"op": "remove", "path": "/c"}]),
+        );
         assert!(wrong.expect_err("refused").to_string().starts_with("operation 1 (/c)"));
     }
 }

@@ -95,7 +95,8 @@ mod tests {
 
     #[test]
     fn every_reference_is_told_and_the_keps_fields_are_there() {
-        let roots = [POD, "io.k8s.api.rbac.v1.Role", "io.k8s.api.admissionregistration.v1.MutatingAdmissionPolicy"];
+        let roots =
+            [POD, "io.k8s.api.rbac.v1.Role", "io.k8s.api.admissionregistration.v1.MutatingAdmissionPolicy"];
         let schemas = openapi_schemas(roots);
         let text = Value::Object(schemas.clone()).to_string();
         for reference in text.split("#/components/schemas/").skip(1) {
@@ -117,7 +118,11 @@ mod tests {
         assert_eq!(spec["required"], json!(["containers"]));
         let pod = &schemas[POD]["properties"]["spec"];
         assert_eq!(pod["allOf"][0]["$ref"], "#/components/schemas/io.k8s.api.core.v1.PodSpec");
-        assert!(pod["description"].as_str().is_some_and(|says| says.starts_with("Specification of the desired behavior")));
+        assert!(
+            pod["description"]
+                .as_str()
+                .is_some_and(|says| says.starts_with("Specification of the desired behavior"))
+        );
         let every = |field: &Value| field["description"].as_str().is_some_and(|says| !says.is_empty());
         let container = &schemas["io.k8s.api.core.v1.Container"]["properties"];
         assert!(container.as_object().is_some_and(|fields| fields.values().all(every)), "{container}");

@@ -116,7 +116,10 @@ pub fn read_answer(stream: impl Read) -> Answer {
     }
     let warnings = head.lines().filter_map(|line| line.split_once(": "));
     let warnings = warnings.filter(|(name, _)| name.eq_ignore_ascii_case("warning"));
-    let warnings = warnings.map(|(_, text)| text.trim_start_matches("299 - ").trim_matches('"').to_owned()).collect();
+    let quoted =
+        |text: &str| text.strip_prefix("299 - \"").and_then(|rest| rest.strip_suffix('"')).map(str::to_owned);
+    let warnings =
+        warnings.filter_map(|(_, text)| quoted(text)).map(|text| text.replace("\\\"", "\"")).collect();
     Answer { code, body: String::from_utf8_lossy(&body).into_owned(), warnings }
 }
 

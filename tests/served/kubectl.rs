@@ -326,6 +326,17 @@ fn other_kinds_and_what_is_explained() {
         explained.out
     );
     assert!(explained.out.contains("mountPath"), "{}", explained.out);
+    // What Kubernetes itself says of the field, and of kinds besides Pod.
+    assert!(
+        explained.out.contains("Path within the container at which the volume should be mounted."),
+        "{}",
+        explained.out
+    );
+    node.kubectl(&["explain", "pod.spec.containers"]).fine().says("List of containers belonging to the pod.");
+    node.kubectl(&["explain", "role.rules.verbs"])
+        .fine()
+        .says("Verbs is a list of Verbs that apply to ALL the ResourceKinds");
+    node.kubectl(&["explain", "mutatingadmissionpolicy.spec.mutations"]).fine().says("patchType");
 
     node.kubectl(&["create", "namespace", "team"]).says("namespace/team created");
     let secret = ["create", "secret", "generic", "s", "--from-literal=k=v3ry-secret", "-n", "team"];

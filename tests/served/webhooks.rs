@@ -26,7 +26,8 @@ struct Hook {
 impl Hook {
     fn start(say: fn(&Value) -> Value) -> Hook {
         let key = KeyPair::generate().unwrap();
-        let certificate = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap().self_signed(&key).unwrap();
+        let certificate =
+            CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap().self_signed(&key).unwrap();
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let private = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
         let config = ServerConfig::builder_with_provider(provider)
@@ -87,9 +88,14 @@ fn answer(
     if response["uid"].is_null() {
         response["uid"] = review["request"]["uid"].clone();
     }
-    let text = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response}).to_string();
+    let text = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response})
+        .to_string();
     let mut tls = reader.into_inner();
-    write!(tls, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{text}", text.len())?;
+    write!(
+        tls,
+        "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{text}",
+        text.len()
+    )?;
     tls.flush()
 }
 
@@ -112,7 +118,8 @@ fn post(node: &Node, query: &str, object: &Value) -> Answer {
 fn a_mutating_webhook_s_patch_and_warnings_reach_the_pod_and_the_client() {
     let node = Node::start(&[]);
     let hook = Hook::start(|_| {
-        let patch = json!([{"op": "add", "path": "/metadata/labels", "value": {"mutated": "yes"}}]).to_string();
+        let patch =
+            json!([{"op": "add", "path": "/metadata/labels", "value": {"mutated": "yes"}}]).to_string();
         json!({"allowed": true, "patchType": "JSONPatch", "patch": STANDARD.encode(patch), "warnings": ["be careful"]})
     });
     register(&node, &hook.manifest("MutatingWebhookConfiguration", "inject", json!({"timeoutSeconds": 30})));
@@ -127,7 +134,10 @@ fn a_mutating_webhook_s_patch_and_warnings_reach_the_pod_and_the_client() {
     assert_eq!((&request["operation"], &request["namespace"]), (&json!("CREATE"), &json!("default")));
     assert_eq!(request["userInfo"]["username"], "nodefold-admin");
     assert_eq!(request["uid"].as_str().map(str::len), Some(36));
-    assert_eq!(request["object"]["spec"]["containers"][0]["imagePullPolicy"], "IfNotPresent", "it sees defaults");
+    assert_eq!(
+        request["object"]["spec"]["containers"][0]["imagePullPolicy"], "IfNotPresent",
+        "it sees defaults"
+    );
 
     // A dry run asks, too, and leaves nothing.
     let dry = post(&node, "dryRun=All", &pod("ghost"));
@@ -140,7 +150,8 @@ fn a_mutating_webhook_s_patch_and_warnings_reach_the_pod_and_the_client() {
 fn what_a_webhook_says_is_recorded_and_folded_again_after_a_restart() {
     let mut node = Node::start(&[]);
     let hook = Hook::start(|_| {
-        let patch = json!([{"op": "add", "path": "/metadata/labels", "value": {"mutated": "yes"}}]).to_string();
+        let patch =
+            json!([{"op": "add", "path": "/metadata/labels", "value": {"mutated": "yes"}}]).to_string();
         json!({"allowed": true, "patchType": "JSONPatch", "patch": STANDARD.encode(patch)})
     });
     register(&node, &hook.manifest("MutatingWebhookConfiguration", "inject", json!({})));
@@ -156,7 +167,9 @@ fn what_a_webhook_says_is_recorded_and_folded_again_after_a_restart() {
 fn a_validating_webhook_refuses_in_its_own_words() {
     let node = Node::start(&[]);
     let hook = Hook::start(|request| match request["name"].as_str() {
-        Some("bad") => json!({"allowed": false, "status": {"code": 418, "reason": "Forbidden", "message": "no teapots"}}),
+        Some("bad") => {
+            json!({"allowed": false, "status": {"code": 418, "reason": "Forbidden", "message": "no teapots"}})
+        }
         Some("confused") => json!({"uid": "another", "allowed": true}),
         _ => json!({"allowed": true}),
     });
@@ -164,7 +177,10 @@ fn a_validating_webhook_refuses_in_its_own_words() {
     assert_eq!(post(&node, "", &pod("good")).code, 201);
     let refused = post(&node, "", &pod("bad"));
     assert_eq!(refused.code, 418);
-    assert_eq!(refused.json()["message"], "admission webhook \"hook.example.com\" denied the request: no teapots");
+    assert_eq!(
+        refused.json()["message"],
+        "admission webhook \"hook.example.com\" denied the request: no teapots"
+    );
     let confused = post(&node, "", &pod("confused"));
     confused.is_refusal(500);
     assert!(confused.body.contains("expected response.uid="), "{confused:?}");
@@ -178,9 +194,18 @@ fn who_cannot_be_asked_is_decided_by_the_failure_policy_and_says_why() {
     let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let manifest = |more: Value| hook.manifest("ValidatingWebhookConfiguration", "guard", more);
     for (config, told) in [
-        (json!({"url": format!("https://{gone}/"), "caBundle": STANDARD.encode(&hook.authority)}), "Connection refused"),
-        (json!({"url": format!("https://{}/", hook.address), "caBundle": STANDARD.encode(&other.authority)}), "certificate"),
-        (json!({"url": format!("https://{}/", hook.address), "caBundle": STANDARD.encode("none")}), "holds no certificate"),
+        (
+            json!({"url": format!("https://{gone}/"), "caBundle": STANDARD.encode(&hook.authority)}),
+            "Connection refused",
+        ),
+        (
+            json!({"url": format!("https://{}/", hook.address), "caBundle": STANDARD.encode(&other.authority)}),
+            "certificate",
+        ),
+        (
+            json!({"url": format!("https://{}/", hook.address), "caBundle": STANDARD.encode("none")}),
+            "holds no certificate",
+        ),
         (json!({"service": {"namespace": "kube", "name": "hook"}}), "can't be resolved on a node by itself"),
         (json!({"url": format!("http://{}/", hook.address)}), "it must begin with https://"),
     ] {
@@ -205,9 +230,16 @@ fn a_webhook_that_sleeps_holds_up_nobody_else() {
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let hook = Hook::start(|_| json!({"allowed": true}));
     let config = json!({"url": format!("https://{}/", silent.local_addr().unwrap()), "caBundle": STANDARD.encode(&hook.authority)});
-    register(&node, &hook.manifest("ValidatingWebhookConfiguration", "slow", json!({"clientConfig": config, "timeoutSeconds": 3})));
+    register(
+        &node,
+        &hook.manifest(
+            "ValidatingWebhookConfiguration",
+            "slow",
+            json!({"clientConfig": config, "timeoutSeconds": 3}),
+        ),
+    );
+    let begun = Instant::now();
     std::thread::scope(|scope| {
-        let begun = Instant::now();
         let waiting = scope.spawn(|| (post(&node, "", &pod("web")), begun.elapsed()));
         // Whatever is asked meanwhile is answered before it is.
         while !waiting.is_finished() {
@@ -236,14 +268,14 @@ fn unknown_fields_are_refused_told_or_dropped_as_the_client_asks() {
     // Without a word, a server warns.
     let warned = post(&node, "", &object);
     assert_eq!(warned.code, 201, "{warned:?}");
-    assert_eq!(warned.warnings, ["unknown field  spec.containers[0].imagee "]);
+    assert_eq!(warned.warnings, ["unknown field \"spec.containers[0].imagee\""]);
     assert_eq!(warned.json()["spec"]["containers"][0]["imagee"], Value::Null);
     let path = format!("{PODS}/web?fieldValidation=Warn");
     let patch = json!({"metadata": {"labels": {"a": "b"}}, "spec": {"wrong": 1}}).to_string();
     for kind in ["application/strategic-merge-patch+json", "application/merge-patch+json"] {
         let patched = ask(&node, "PATCH", &path, &[("Content-Type", kind)], patch.as_bytes());
         assert_eq!(patched.code, 200, "{patched:?}");
-        assert_eq!(patched.warnings, ["unknown field  spec.wrong "], "{kind}");
+        assert_eq!(patched.warnings, ["unknown field \"spec.wrong\""], "{kind}");
     }
     // A type that can't be read can't be dropped.
     let mut unreadable = pod("other");

@@ -115,8 +115,9 @@ pub async fn serve(server: Arc<Server>, peer: Peer, request: Request<Incoming>) 
         headers.insert("www-authenticate", HeaderValue::from_static("Bearer"));
     }
     for warning in answer.warnings {
-        let quoted = warning.replace(['\\', '"', '\r', '\n'], " ");
-        if let Ok(value) = HeaderValue::from_str(&format!("299 - \"{quoted}\"")) {
+        // A quoted string (RFC 9110), in UTF-8 as an API server sends it.
+        let quoted = warning.replace('\\', "\\\\").replace('"', "\\\"").replace(char::is_control, " ");
+        if let Ok(value) = HeaderValue::from_bytes(format!("299 - \"{quoted}\"").as_bytes()) {
             headers.append("warning", value);
         }
     }

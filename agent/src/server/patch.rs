@@ -46,13 +46,11 @@ pub fn changed(kind: &str, old: &Value, body: Change, validation: FieldValidatio
             json_merge(&mut new, &patch);
             Ok(new)
         }
-        Change::Json(operations) => {
-            json_patch(old, &operations).map_err(|wrong| match wrong.http_code() {
-                400 => Failure::bad_request(wrong.to_string()),
-                413 => Failure::new(413, "RequestEntityTooLarge", wrong.to_string()),
-                code => Failure::new(code, "Invalid", format!("the patch can't be applied: {wrong}")),
-            })
-        }
+        Change::Json(operations) => json_patch(old, &operations).map_err(|wrong| match wrong.http_code() {
+            400 => Failure::bad_request(wrong.to_string()),
+            413 => Failure::new(413, "RequestEntityTooLarge", wrong.to_string()),
+            code => Failure::new(code, "Invalid", format!("the patch can't be applied: {wrong}")),
+        }),
         Change::Apply { .. } => Err(Failure::internal("apply is no patch")),
     }
 }

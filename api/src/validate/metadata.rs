@@ -71,7 +71,11 @@ fn owners(metadata: &Value, errors: &mut Errors) {
         }
         for field in ["kind", "name", "uid"] {
             if text(owner, field).is_empty() {
-                errors.invalid(format!("{path}.{field}"), at(owner, field), &format!("{field} must not be empty"));
+                errors.invalid(
+                    format!("{path}.{field}"),
+                    at(owner, field),
+                    &format!("{field} must not be empty"),
+                );
             }
         }
         if at(owner, "controller") == &Value::Bool(true) {

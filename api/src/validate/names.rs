@@ -52,7 +52,8 @@ pub(crate) fn qualified_name_problems(text: &str) -> Vec<String> {
             name
         }
         Some((prefix, name)) => {
-            problems.extend(subdomain_problems(prefix).iter().map(|problem| format!("prefix part {problem}")));
+            problems
+                .extend(subdomain_problems(prefix).iter().map(|problem| format!("prefix part {problem}")));
             name
         }
         None => text,

@@ -196,7 +196,8 @@ fn tolerations_that_come_to_a_running_pod_are_well_formed() {
         {"key": "k", "operator": "Exists", "value": "v", "effect": "Sometimes"},
         {"key": "k", "value": "-", "effect": "NoSchedule", "tolerationSeconds": 3},
     ]}}));
-    let told: Vec<(&str, &str)> = answer.causes().iter().map(|c| (c.field.as_str(), c.reason.as_str())).collect();
+    let told: Vec<(&str, &str)> =
+        answer.causes().iter().map(|c| (c.field.as_str(), c.reason.as_str())).collect();
     assert_eq!(
         told,
         [
@@ -234,7 +235,11 @@ fn roles_may_have_names_that_only_a_path_has_to_hold() {
     let mut world = World::new(ApiConfig::default());
     assert!(world.create_any(role("ClusterRole", "system:node:Proxier")).is_ok());
     for (kind, name, told) in [
-        ("ClusterRole", "a/b%", "[metadata.name: Invalid value: \"a/b%\": may not contain '/', metadata.name: Invalid value: \"a/b%\": may not contain '%']"),
+        (
+            "ClusterRole",
+            "a/b%",
+            "[metadata.name: Invalid value: \"a/b%\": may not contain '/', metadata.name: Invalid value: \"a/b%\": may not contain '%']",
+        ),
         ("Role", "..", "metadata.name: Invalid value: \"..\": may not be '..'"),
         ("ConfigMap", "A", "a lowercase RFC 1123 subdomain"),
         ("Namespace", "a.b", "a lowercase RFC 1123 label"),

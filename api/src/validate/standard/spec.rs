@@ -119,7 +119,8 @@ fn tolerations(pod: &Value, errors: &mut Errors) {
             errors.invalid(format!("{path}.key"), &Value::from(key), &problem);
         }
         if key.is_empty() && operator != "Exists" {
-            let detail = "operator must be Exists when `key` is empty, which means \"match all values and all keys\"";
+            let detail =
+                "operator must be Exists when `key` is empty, which means \"match all values and all keys\"";
             errors.invalid(format!("{path}.operator"), &Value::from(operator), detail);
         }
         let effect = text(toleration, "effect");
