@@ -1,6 +1,7 @@
 //! The command line.
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use nodefold_agent::server::history::Kind;
 use nodefold_core::time::Nanos;
 use std::path::PathBuf;
 
@@ -244,12 +245,46 @@ pub enum AgentBackend {
 pub struct History {
     /// The journal's directory
     pub journal: PathBuf,
-    /// Only what ran then (RFC 3339)
-    #[arg(long, value_name = "TIME", value_parser = moment)]
+    /// Of what
+    #[arg(long, value_enum, default_value_t = HistoryOf::Containers)]
+    pub what: HistoryOf,
+    /// Only what was under way then (RFC 3339)
+    #[arg(long, value_name = "TIME", value_parser = moment, conflicts_with_all = ["ago", "as_of", "revision"])]
     pub at: Option<String>,
+    /// The same, so long ago: 90s, 1h30m, 2d
+    #[arg(long, value_name = "SPAN", conflicts_with_all = ["as_of", "revision"])]
+    pub ago: Option<String>,
+    /// All that was known then (RFC 3339), and nothing that came later
+    #[arg(long, value_name = "TIME", value_parser = moment, conflicts_with = "revision")]
+    pub as_of: Option<String>,
+    /// The same at a version of the history: the resourceVersion of a list of it
+    #[arg(long, value_name = "VERSION")]
+    pub revision: Option<u64>,
     /// One JSON object a line
     #[arg(long)]
     pub json: bool,
+}
+
+/// What `nodefold history` tells of.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
+pub enum HistoryOf {
+    /// Runs of containers
+    Containers,
+    /// Runs of volumes
+    Volumes,
+    /// What was allocated to pods
+    Allocations,
+}
+
+impl HistoryOf {
+    /// As the API calls it.
+    pub const fn kind(self) -> Kind {
+        match self {
+            HistoryOf::Containers => Kind::ContainerRun,
+            HistoryOf::Volumes => Kind::VolumeRun,
+            HistoryOf::Allocations => Kind::Allocation,
+        }
+    }
 }
 
 /// `nodefold kubeconfig`

@@ -12,6 +12,7 @@ use crate::place;
 use crate::pods::PodName;
 use crate::requests;
 use anyhow::Result;
+use nodefold_agent::server::history::HISTORY_STREAM;
 use nodefold_api::ApiEvent;
 use nodefold_core::event::Fact;
 use nodefold_core::ids::PodUid;
@@ -107,6 +108,10 @@ impl Known {
 fn is_about(record: &Record, pod: &PodName, uids: &BTreeSet<PodUid>) -> bool {
     match record {
         Record::Fact(event) => event.fact.pod().is_some_and(|uid| uids.contains(&uid)),
+        Record::Foreign(foreign) if foreign.stream == HISTORY_STREAM => {
+            let entry = requests::happened(&foreign.stream, &foreign.bytes);
+            entry.is_some_and(|entry| uids.contains(&entry.pod()))
+        }
         Record::Foreign(foreign) => match requests::audited(&foreign.stream, &foreign.bytes) {
             Some(record) => {
                 let object = &record["object"];
@@ -161,7 +166,12 @@ fn entry_line(entry: &Entry, facts: u64, names: &Names, beginning: Time) -> Stri
         }
         Record::Foreign(foreign) => match requests::audited(&foreign.stream, &foreign.bytes) {
             Some(record) => ("audit", Tone::Quiet, requests::audit_line(&record)),
-            None => ("foreign", Tone::Quiet, format!("{} bytes of {}", foreign.bytes.len(), foreign.stream)),
+            None => match requests::happened(&foreign.stream, &foreign.bytes) {
+                Some(entry) => ("history", Tone::Quiet, entry.line()),
+                None => {
+                    ("foreign", Tone::Quiet, format!("{} bytes of {}", foreign.bytes.len(), foreign.stream))
+                }
+            },
         },
         Record::BatchEnd(end) => {
             let text = format!(
@@ -201,7 +211,10 @@ fn entry_json(entry: &Entry, facts: u64, names: &Names, beginning: Time) -> Valu
             ),
             Ok(_) | Err(_) => match requests::audited(&foreign.stream, &foreign.bytes) {
                 Some(record) => ("audit", json!({"audit": record})),
-                None => ("foreign", json!({"stream": foreign.stream, "bytes": foreign.bytes.len()})),
+                None => match requests::happened(&foreign.stream, &foreign.bytes) {
+                    Some(entry) => ("history", json!({"history": entry})),
+                    None => ("foreign", json!({"stream": foreign.stream, "bytes": foreign.bytes.len()})),
+                },
             },
         },
         Record::BatchEnd(end) => {

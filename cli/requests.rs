@@ -1,6 +1,7 @@
 //! Requests to the API in words.
 
 use nodefold_agent::server::AUDIT_STREAM;
+use nodefold_agent::server::history::{Entry, HISTORY_STREAM};
 use nodefold_api::{ApiEvent, Body, Request};
 use serde_json::{Value, json};
 
@@ -50,6 +51,11 @@ pub fn asked(event: &ApiEvent) -> Asked {
 /// The audit record of a served request, if these are its bytes.
 pub fn audited(stream: &str, bytes: &[u8]) -> Option<Value> {
     if stream == AUDIT_STREAM { serde_json::from_slice(bytes).ok() } else { None }
+}
+
+/// The record of the history, if these are its bytes.
+pub fn happened(stream: &str, bytes: &[u8]) -> Option<Entry> {
+    if stream == HISTORY_STREAM { Entry::from_bytes(bytes).ok() } else { None }
 }
 
 /// An audit record in words: who, what, whether it was allowed and why, and the answer's code.

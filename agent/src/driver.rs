@@ -4,6 +4,7 @@
 use crate::clock;
 use nodefold_core::command::{Command, Transition};
 use nodefold_core::event::{Event, Fact};
+use nodefold_core::ids::PodUid;
 use nodefold_core::time::Time;
 use nodefold_core::{Commands, Node};
 use nodefold_journal::Writer;
@@ -42,6 +43,8 @@ pub struct Folded {
     pub seq: u64,
     /// The fact.
     pub event: Event,
+    /// The pods whose state it may have changed; one may be named more than once.
+    pub touched: Vec<PodUid>,
     /// What changed its phase.
     pub transitions: Vec<Transition>,
     /// What is to be done.
@@ -66,7 +69,8 @@ impl<L: Log> Driver<L> {
             self.log.commands_given(&out.commands);
             self.folded += 1;
             let Commands { commands, transitions } = out;
-            done.push(Folded { seq: self.folded, event, transitions, commands });
+            let touched = self.node.latest_touched().to_vec();
+            done.push(Folded { seq: self.folded, event, touched, transitions, commands });
         }
         Ok(done)
     }

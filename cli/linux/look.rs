@@ -158,7 +158,7 @@ pub fn exec(args: &args::Exec, _out: &mut Out) -> Result<Ending> {
     let pod = find(&layout, &args.pod)?;
     let uid = pod["metadata"]["uid"].as_str().and_then(PodUid::parse_uuid);
     let uid = uid.ok_or_else(|| Unusable::new(format!("{}: no uid", full_name(&pod)), ""))?;
-    let task = Task::Run(args.command.clone());
+    let task = Task::Run { args: args.command.clone(), tty: false };
     let errand = runtime::errand_from_outside(&layout, uid, &args.container, task)
         .and_then(|errand| join::run(&errand))
         .map_err(|fault| Unusable::new(fault, ""))?;

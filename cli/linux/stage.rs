@@ -198,7 +198,7 @@ impl LinuxStage {
         }
         let Some(alive) = &mut self.alive else { return Ok(()) };
         let folded = alive.driver.tell(vec![fact]).map_err(host)?;
-        for Folded { seq, event, transitions, commands } in folded {
+        for Folded { seq, event, touched: _, transitions, commands } in folded {
             let at = event.at;
             self.records.push(Record::Fact { seq, event });
             let told = transitions.into_iter().map(|transition| Record::Transition { at, transition });

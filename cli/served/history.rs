@@ -1,57 +1,66 @@
-//! `nodefold history`: every run of every container that a served node's journal tells of, and who asked for it.
+//! `nodefold history`: what ran, was mounted and was allocated, as a served node's journal tells it, and who asked for it.
 
 use crate::args;
 use crate::ending::Ending;
 use crate::out::Out;
 use anyhow::Result;
-use nodefold_agent::server::API_STREAM;
-use nodefold_agent::server::history::{History, ran_at};
-use nodefold_api::ApiEvent;
-use nodefold_journal::{Files, Reader, Record};
+use nodefold_agent::clock;
+use nodefold_agent::server::history::{History, Kind, When, when};
+use nodefold_k8s::time;
 use serde_json::Value;
 
-/// Tells them, oldest first.
+/// Tells it, oldest first.
 pub fn history(args: &args::History, out: &mut Out) -> Result<Ending> {
-    let mut history = History::default();
-    for entry in Reader::open(&Files::at(&args.journal))? {
-        match entry?.record {
-            Record::Fact(event) => history.fact(&event),
-            Record::Foreign(foreign) if foreign.stream == API_STREAM => {
-                history.request(&ApiEvent::from_bytes(&foreign.bytes)?);
-            }
-            Record::Foreign(_)
-            | Record::Header(_)
-            | Record::BatchEnd(_)
-            | Record::Snapshot(_)
-            | Record::Skipped(_)
-            | Record::Note(_) => {}
-        }
-    }
-    for run in history.runs() {
-        let run = history.object(run);
-        if args.at.as_ref().is_some_and(|at| !ran_at(&run, at)) {
-            continue;
-        }
+    // The journal is there, and it is one: a directory that is none is no node without a history.
+    let history = History::read(&args.journal, None)?;
+    let when = match (&args.at, &args.ago, &args.as_of) {
+        (Some(at), _, _) => When::At(time::parse(at)?),
+        (_, Some(ago), _) => When::At(when::ago(ago, clock::now()).map_err(anyhow::Error::msg)?),
+        (_, _, Some(then)) => When::AsOf(time::parse(then)?),
+        (None, None, None) => args.revision.map_or(When::Now, When::Revision),
+    };
+    for object in history.list(args.what.kind(), when) {
         if args.json {
-            out.line(run.to_string());
-            continue;
+            out.line(object.to_string());
+        } else {
+            out.line(line(&object, args.what.kind()));
         }
-        let text = |value: &Value| value.as_str().unwrap_or("-").to_owned();
-        let (spec, status) = (&run["spec"], &run["status"]);
-        let ended = match status["exitCode"].as_i64() {
-            Some(code) => format!("{}  {code} {}", text(&status["finishedAt"]), text(&status["reason"])),
-            None => "runs".to_owned(),
-        };
-        out.line(format!(
-            "{}  {}/{}/{}#{}.{}  asked by {}  {ended}",
-            text(&status["startedAt"]),
-            text(&run["metadata"]["namespace"]),
-            text(&spec["pod"]),
-            text(&spec["container"]),
-            spec["incarnation"],
-            spec["attempt"],
-            text(&spec["askedBy"])
-        ));
     }
     Ok(Ending::Good)
+}
+
+fn line(object: &Value, kind: Kind) -> String {
+    let text = |value: &Value| value.as_str().unwrap_or("-").to_owned();
+    let (spec, status) = (&object["spec"], &object["status"]);
+    let pod = format!("{}/{}", text(&object["metadata"]["namespace"]), text(&spec["pod"]));
+    let by = text(&spec["askedBy"]);
+    match kind {
+        Kind::ContainerRun => {
+            let ended = match status["exitCode"].as_i64() {
+                Some(code) => format!("{}  {code} {}", text(&status["finishedAt"]), text(&status["reason"])),
+                None => "runs".to_owned(),
+            };
+            let (began, container) = (text(&status["startedAt"]), text(&spec["container"]));
+            let life = format!("{}.{}", spec["incarnation"], spec["attempt"]);
+            format!("{began}  {pod}/{container}#{life}  asked by {by}  {ended}")
+        }
+        Kind::VolumeRun => {
+            let ended = match status["unmountedAt"].as_str() {
+                Some(at) => at.to_owned(),
+                None => "mounted".to_owned(),
+            };
+            let (began, volume) = (text(&status["mountedAt"]), text(&spec["volume"]));
+            let (life, source) = (&spec["generation"], text(&spec["source"]));
+            format!("{began}  {pod}/{volume}#{life}  {source}  asked by {by}  {ended}")
+        }
+        Kind::Allocation => {
+            let names = |field: &str| {
+                let names = spec[field].as_array().into_iter().flatten();
+                names.map(|one| text(&one["name"])).collect::<Vec<_>>().join(",")
+            };
+            let (began, generation) = (text(&status["allocatedAt"]), &spec["generation"]);
+            let (containers, volumes) = (names("containers"), names("volumes"));
+            format!("{began}  {pod}  generation {generation}  [{containers}] [{volumes}]  asked by {by}")
+        }
+    }
 }

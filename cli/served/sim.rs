@@ -9,7 +9,7 @@ use nodefold_agent::server::{Host, Waker};
 use nodefold_core::Backend;
 use nodefold_core::command::Command;
 use nodefold_core::event::Fact;
-use nodefold_core::ids::ObjectRef;
+use nodefold_core::ids::{ObjectRef, PodUid};
 use nodefold_core::resources::{ResourceList, ResourceName};
 use nodefold_core::time::{Nanos, Time};
 use nodefold_harness::host::{Line, SimulatedHost};
@@ -119,6 +119,12 @@ impl Host for Simulated {
     fn allocatable(&self) -> Result<ResourceList, Fault> {
         let pairs = [(ResourceName::Cpu, 4_000), (ResourceName::Memory, 8 << 30), (ResourceName::Pods, 110)];
         Ok(ResourceList::from_pairs(pairs))
+    }
+
+    fn left(&mut self, namespace: &str, name: &str, pod: PodUid) {
+        let logs = self.layout.logs().join("pods").join(format!("{namespace}_{name}_{pod}"));
+        // Most pods never wrote anything; what can't be removed is only what it takes up.
+        fs::remove_dir_all(logs).ok();
     }
 
     fn name(&self) -> &'static str {

@@ -262,6 +262,10 @@ impl FactLog for Forgetful {
 
     fn commands_given(&mut self, _commands: &[Command]) {}
 
+    fn is_judged(&self) -> bool {
+        false
+    }
+
     fn request(&mut self, _event: &ApiEvent) -> Result<(), LogError> {
         Ok(())
     }

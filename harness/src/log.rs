@@ -28,6 +28,10 @@ pub trait FactLog: Send {
 
     /// Notes the commands that the fact made due.
     fn commands_given(&mut self, commands: &[Command]);
+    /// What was acknowledged is to be compared with what is durable after a crash (D2): not where nothing is ever kept.
+    fn is_judged(&self) -> bool {
+        true
+    }
     /// Keeps a request to the API; durable with the next fact.
     fn request(&mut self, event: &ApiEvent) -> Result<(), LogError>;
     /// The agent died. Folds what is durable into a new brain, as the next agent does.

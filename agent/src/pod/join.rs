@@ -41,7 +41,12 @@ pub struct Errand {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Task {
     /// Run a program, with the container's environment and confinement.
-    Run(Vec<String>),
+    Run {
+        /// It and its arguments.
+        args: Vec<String>,
+        /// Its standard input is a terminal, which it gets as its own.
+        tty: bool,
+    },
     /// Connect.
     Connect {
         /// To what, in the pod's network.
@@ -83,9 +88,17 @@ pub fn run(errand: &Errand) -> Result<i32, Fault> {
         | ThreadNameSpaceType::HOST_NAME_AND_NIS_DOMAIN_NAME
         | ThreadNameSpaceType::CONTROL_GROUP;
     match &errand.task {
-        Task::Run(args) => {
+        Task::Run { args, tty } => {
+            if *tty {
+                rustix::process::setsid().attempt(|| "begin a session")?;
+                rustix::process::ioctl_tiocsctty(rustix::stdio::stdin()).attempt(|| "take the terminal")?;
+            }
             let mut plan = plan_of(errand)?;
             plan.args.clone_from(args);
+            if *tty && !plan.env.iter().any(|(name, _)| name == "TERM") {
+                // As a container runtime has it.
+                plan.env.push(("TERM".to_owned(), "xterm".to_owned()));
+            }
             for procs in &errand.joins {
                 std::fs::write(procs, "0").attempt(|| format!("enter {procs}"))?;
             }

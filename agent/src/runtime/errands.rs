@@ -41,6 +41,22 @@ impl Runtime {
         })
     }
 
+    /// The process that does a task in a container that runs, by its name: whoever starts it gives it somewhere to read and write.
+    pub fn exec(&self, pod: PodUid, container: &str, task: Task) -> Result<Command, Fault> {
+        let running = {
+            let state = self.lock();
+            let of_it = state.containers.iter().filter(|((of, id), _)| *of == pod && *id.name == *container);
+            let mut running = of_it.filter(|(_, known)| matches!(known.phase, Phase::Running { .. }));
+            running.next().map(|((_, id), _)| id.clone())
+        };
+        let id = running.ok_or_else(|| Fault::refused("it does not run"))?;
+        let errand = self.errand(pod, &id, task)?;
+        let text = serde_json::to_string(&errand).map_err(|error| Fault::refused(error.to_string()))?;
+        let mut command = Command::new(&self.shim_program);
+        command.args([join::ARGUMENT, &text]).env_clear().current_dir("/");
+        Ok(command)
+    }
+
     /// Does it, and waits for it, no longer than this.
     pub fn do_errand(
         &self,
@@ -131,7 +147,8 @@ pub fn task_of(handler: &Value, container: &Value, timeout: Nanos) -> Result<Opt
     let timeout_ms = timeout.0 / 1_000_000;
     if handler["exec"].is_object() {
         let words = handler["exec"]["command"].as_array().into_iter().flatten().filter_map(Value::as_str);
-        return Ok(Some(Task::Run(words.map(str::to_owned).collect())));
+        let args = words.map(str::to_owned).collect();
+        return Ok(Some(Task::Run { args, tty: false }));
     }
     if handler["sleep"].is_object() {
         return Ok(None);

@@ -1,6 +1,7 @@
 //! What the asynchronous side asks of the node's loop, and what it gets back. Values only: neither side sees the other's state.
 
 use super::failure::Failure;
+use super::history::{Kind, When};
 use super::resource::{Resource, Subresource};
 use super::watch::Subscription;
 use nodefold_api::FieldValidation;
@@ -62,7 +63,12 @@ pub enum What {
     /// The object, or the part.
     Get,
     /// All of them.
-    List,
+    List {
+        /// As of this version, and no other.
+        exact: Option<u64>,
+        /// As of when, where there is a history.
+        when: When,
+    },
     /// What changes.
     Watch(WatchFrom),
     /// A new object.
@@ -96,8 +102,28 @@ pub enum What {
     Review(Value),
     /// What the node allocated: of all pods, or of those that these words name.
     Allocated(Vec<String>),
-    /// Something that the asynchronous side answers by itself, if it is allowed.
-    Permission,
+    /// Something that the asynchronous side answers by itself, if this verb is allowed.
+    Permission(&'static str),
+    /// Nothing: it was refused before it could be asked, and that is recorded.
+    Refused {
+        /// The method, as roles call it.
+        verb: &'static str,
+        /// The answer's code.
+        code: u16,
+        /// Why.
+        why: String,
+        /// Refusals before this one that were too many to be recorded.
+        left_out: u64,
+    },
+    /// How to run a program in a container.
+    Exec {
+        /// Which container; empty: the only one.
+        container: String,
+        /// The program and its arguments.
+        command: Vec<String>,
+        /// It gets a terminal.
+        tty: bool,
+    },
 }
 
 /// Who owns fields (`fieldManager`).
@@ -144,6 +170,8 @@ pub enum WatchFrom {
     Beginning,
     /// What there is first, then a bookmark that says so (`sendInitialEvents`).
     BeginningMarked,
+    /// Only what comes from now on.
+    Now,
     /// After this version.
     Version(u64),
 }
@@ -167,16 +195,37 @@ pub enum Reply {
         /// The store's version.
         version: u64,
     },
+    /// What only the journal remembers: whoever answers reads it there.
+    Past(Past),
     /// Changes to come.
     Watch(Subscription),
     /// A container's log.
     Log(LogPlace),
+    /// The process that runs a program in a container.
+    Exec(std::process::Command),
     /// It may be done.
     Permitted,
     /// Somebody is to be asked first; then it is asked again, with what they said.
     Call(Box<(WebhookCall, What)>),
     /// It is refused.
     Refused(Failure),
+}
+
+/// What is to be read from the journal.
+#[derive(Clone, Debug)]
+pub struct Past {
+    /// The journal's directory.
+    pub journal: PathBuf,
+    /// Of what.
+    pub kind: Kind,
+    /// Where; empty: everywhere.
+    pub namespace: String,
+    /// Only the object of this name.
+    pub name: Option<String>,
+    /// As of when.
+    pub when: When,
+    /// The history's version that is answered.
+    pub version: u64,
 }
 
 /// Where a container's log is.

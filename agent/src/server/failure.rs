@@ -120,6 +120,34 @@ impl Failure {
         Failure::new(410, "Expired", format!("too old resource version: {asked} ({oldest})"))
     }
 
+    /// 504: no version that there was yet.
+    pub fn too_large_version(asked: u64, now: u64) -> Failure {
+        let details = Map::from_iter([("retryAfterSeconds".to_owned(), json!(1))]);
+        Failure::about(
+            504,
+            "Timeout",
+            format!("Too large resource version: {asked}, current: {now}"),
+            details,
+        )
+    }
+
+    /// 410: a list's next page was asked for too late.
+    pub fn stale_continue() -> Failure {
+        let what = "The provided continue parameter is too old to display a consistent list result. You must start a new list without the continue parameter.";
+        Failure::new(410, "Expired", what)
+    }
+
+    /// 422 about the parameters of a list or watch.
+    pub fn bad_options(field: &str, what: &str) -> Failure {
+        let message = format!("ListOptions.meta.k8s.io \"\" is invalid: {field}: {what}");
+        Failure::new(422, "Invalid", message)
+    }
+
+    /// 501: this node has no such thing.
+    pub fn not_implemented(message: impl Into<String>) -> Failure {
+        Failure::new(501, "NotImplemented", message)
+    }
+
     /// 413.
     pub fn too_large(limit: usize) -> Failure {
         let message = format!("Request entity too large: limit is {limit}");

@@ -1,16 +1,16 @@
 //! One request from its head to its answer: who asks, what is asked, the loop's reply in the form that the client accepts.
 
-use super::ask::{Ask, How, Manager, Reply, Target, WatchFrom, What};
+use super::ask::{Ask, How, Manager, Reply, Target, What};
 use super::auth::{self, Peer};
 use super::failure::Failure;
 use super::query::Query;
 use super::render::Form;
 use super::resource::{Resource, Subresource};
 use super::route::{NoRoute, Route, route, unescaped};
-use super::selection::Selection;
-use super::watching::Watching;
 use super::{Server, body, logs, openapi, webhooks};
 use bytes::Bytes;
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use http_body_util::{BodyExt, Limited};
 use hyper::body::{Frame, Incoming};
 use hyper::header::{HeaderMap, HeaderValue};
@@ -20,16 +20,20 @@ use nodefold_api::FieldValidation;
 use nodefold_api::admission::attributes::User;
 use serde_json::{Value, json};
 use std::convert::Infallible;
+use std::io::Write;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
-use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
-const JSON: &str = "application/json";
+pub(super) const JSON: &str = "application/json";
 
 /// Frames that wait for a client's connection.
-const FRAMES: usize = 16;
+pub(super) const FRAMES: usize = 16;
+
+/// Answers of this length and more are packed for whoever takes that: Kubernetes' own threshold.
+const PACKED_FROM: usize = 128 << 10;
 
 /// The body of an answer.
 pub enum Body {
@@ -64,24 +68,44 @@ impl hyper::body::Body for Body {
 }
 
 /// An answer before it is a response.
-struct Answer {
+pub(super) struct Answer {
     code: u16,
     content_type: &'static str,
     warnings: Vec<String>,
     body: Body,
+    /// The protocol that the connection goes on with.
+    upgrade: Option<Upgrade>,
+}
+
+/// A connection that goes on with another protocol.
+pub(super) struct Upgrade {
+    /// `Sec-WebSocket-Accept`.
+    pub accept: String,
+    /// `Sec-WebSocket-Protocol`.
+    pub protocol: &'static str,
 }
 
 impl Answer {
-    fn json(code: u16, value: &Value) -> Answer {
+    pub(super) fn json(code: u16, value: &Value) -> Answer {
         Answer::bytes(code, JSON, value.to_string().into_bytes())
     }
 
-    fn bytes(code: u16, content_type: &'static str, bytes: Vec<u8>) -> Answer {
-        Answer { code, content_type, warnings: Vec::new(), body: Body::Whole(Some(bytes.into())) }
+    pub(super) fn bytes(code: u16, content_type: &'static str, bytes: Vec<u8>) -> Answer {
+        Answer {
+            code,
+            content_type,
+            warnings: Vec::new(),
+            body: Body::Whole(Some(bytes.into())),
+            upgrade: None,
+        }
     }
 
-    fn stream(content_type: &'static str, queue: mpsc::Receiver<Bytes>) -> Answer {
-        Answer { code: 200, content_type, warnings: Vec::new(), body: Body::Stream(queue) }
+    pub(super) fn stream(content_type: &'static str, queue: mpsc::Receiver<Bytes>) -> Answer {
+        Answer { code: 200, content_type, warnings: Vec::new(), body: Body::Stream(queue), upgrade: None }
+    }
+
+    pub(super) fn switch(upgrade: Upgrade) -> Answer {
+        Answer { upgrade: Some(upgrade), ..Answer::bytes(101, JSON, Vec::new()) }
     }
 }
 
@@ -89,30 +113,54 @@ impl Answer {
 pub async fn serve(server: Arc<Server>, peer: Peer, request: Request<Incoming>) -> Response<Body> {
     server.metrics.begun();
     let method = request.method().clone();
+    let takes_gzip = text_of(request.headers(), "accept-encoding").split(',').any(|one| one.trim() == "gzip");
     let found = route(request.uri().path());
     let resource = match &found {
         Ok(Route::Collection(of, _) | Route::Object(of, ..) | Route::Part(of, ..)) => of.plural,
         Ok(_) | Err(_) => "",
     };
-    let (answer, retry) = match answer(&server, &peer, request, found).await {
+    let path = request.uri().path().to_owned();
+    let heard = Heard::default();
+    let (answer, retry) = match answer(&server, &peer, request, found, &heard).await {
         Ok(answer) => (answer, None),
         Err(failure) => {
+            if !heard.by_loop.load(Ordering::Relaxed) {
+                server.refused(heard.user.get(), method.as_str(), &path, failure.code, failure.message());
+            }
             let retry = failure.retry_after();
             let answer = Answer::json(failure.code, &failure.status);
             (Answer { warnings: failure.warnings, ..answer }, retry)
         }
     };
     server.metrics.answered(method.as_str(), resource, answer.code);
-    let mut response = Response::new(answer.body);
+    let (body, is_packed) = if method == Method::GET && takes_gzip && answer.code == 200 {
+        packed(answer.body).await
+    } else {
+        (answer.body, false)
+    };
+    let mut response = Response::new(body);
     *response.status_mut() = StatusCode::from_u16(answer.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let headers = response.headers_mut();
     headers.insert("content-type", HeaderValue::from_static(answer.content_type));
     headers.insert("cache-control", HeaderValue::from_static("no-cache, private"));
+    if is_packed {
+        headers.insert("content-encoding", HeaderValue::from_static("gzip"));
+        headers.insert("vary", HeaderValue::from_static("Accept-Encoding"));
+    }
     if let Some(seconds) = retry {
         headers.insert("retry-after", HeaderValue::from(seconds));
     }
     if answer.code == 401 {
         headers.insert("www-authenticate", HeaderValue::from_static("Bearer"));
+    }
+    if let Some(Upgrade { accept, protocol }) = &answer.upgrade {
+        headers.remove("content-type");
+        headers.insert("connection", HeaderValue::from_static("Upgrade"));
+        headers.insert("upgrade", HeaderValue::from_static("websocket"));
+        headers.insert("sec-websocket-protocol", HeaderValue::from_static(protocol));
+        if let Ok(accept) = HeaderValue::from_str(accept) {
+            headers.insert("sec-websocket-accept", accept);
+        }
     }
     for warning in answer.warnings {
         // A quoted string (RFC 9110), in UTF-8 as an API server sends it.
@@ -124,11 +172,29 @@ pub async fn serve(server: Arc<Server>, peer: Peer, request: Request<Incoming>) 
     response
 }
 
+/// As a real server: what is large is packed, quickly rather than well; what is small or goes on is not.
+async fn packed(body: Body) -> (Body, bool) {
+    let bytes = match body {
+        Body::Whole(Some(bytes)) if bytes.len() >= PACKED_FROM => bytes,
+        Body::Whole(_) | Body::Stream(_) => return (body, false),
+    };
+    let given = bytes.clone();
+    let pack = move || {
+        let mut packer = GzEncoder::new(Vec::with_capacity(given.len() / 8), Compression::fast());
+        packer.write_all(&given).and_then(|()| packer.finish())
+    };
+    match tokio::task::spawn_blocking(pack).await {
+        Ok(Ok(small)) => (Body::Whole(Some(small.into())), true),
+        Ok(Err(_)) | Err(_) => (Body::Whole(Some(bytes)), false),
+    }
+}
+
 async fn answer(
     server: &Arc<Server>,
     peer: &Peer,
     request: Request<Incoming>,
     found: Result<Route, NoRoute>,
+    heard: &Heard,
 ) -> Result<Answer, Failure> {
     // Whether it lives is nobody's secret.
     match found {
@@ -138,6 +204,7 @@ async fn answer(
     }
     let header = |name: &str| request.headers().get(name).and_then(|value| value.to_str().ok());
     let real = auth::user(peer, header("authorization"), &server.tokens)?;
+    heard.user.set(real.clone()).ok();
     server.rates.take(&real.name, crate::clock::monotonic())?;
     let (user, impersonator) = impersonated(request.headers(), real);
     let found = found.map_err(|no| match no {
@@ -146,7 +213,8 @@ async fn answer(
     })?;
     let query = Query::read(request.uri().query().unwrap_or_default())?;
     let field_validation = query.field_validation()?;
-    let caller = Caller { server: server.clone(), user, impersonator, field_validation };
+    let heard = heard.by_loop.clone();
+    let caller = Caller { server: server.clone(), user, impersonator, field_validation, heard };
     match found {
         Route::Collection(resource, namespace) => {
             caller.collection(request, &query, resource, namespace.unwrap_or_default()).await
@@ -192,11 +260,20 @@ fn impersonated(headers: &HeaderMap, real: User) -> (User, Option<User>) {
 }
 
 /// Who asks, and whom to ask.
-struct Caller {
-    server: Arc<Server>,
+pub(super) struct Caller {
+    pub(super) server: Arc<Server>,
     user: User,
     impersonator: Option<User>,
     field_validation: FieldValidation,
+    heard: Arc<AtomicBool>,
+}
+
+/// How far a request came.
+#[derive(Default)]
+struct Heard {
+    user: OnceLock<User>,
+    /// The node's loop was asked, and has recorded it.
+    by_loop: Arc<AtomicBool>,
 }
 
 /// A request for which webhooks were asked so often gives up: what it is about changes faster than they answer.
@@ -204,7 +281,7 @@ const MOST_CALLS: usize = 64;
 
 impl Caller {
     /// Asks the node's loop, and webhooks for it.
-    async fn ask(&self, target: Target, mut what: What) -> Result<Reply, Failure> {
+    pub(super) async fn ask(&self, target: Target, mut what: What) -> Result<Reply, Failure> {
         let mut how = How { field_validation: self.field_validation, webhooks: Vec::new() };
         for _ in 0..MOST_CALLS {
             match self.send(target.clone(), what, how.clone()).await? {
@@ -229,6 +306,7 @@ impl Caller {
             }
             crossbeam_channel::TrySendError::Disconnected(_) => Failure::unavailable(),
         })?;
+        self.heard.store(true, Ordering::Relaxed);
         (self.server.wake)();
         match answer.await {
             Ok(Reply::Refused(failure)) => Err(failure),
@@ -243,7 +321,7 @@ impl Caller {
         if request.method() != Method::GET {
             return Err(Failure::method_not_allowed());
         }
-        self.ask(Target::Path(path), What::Permission).await?;
+        self.ask(Target::Path(path), What::Permission("get")).await?;
         let accept = request.headers().get("accept").and_then(|value| value.to_str().ok());
         let aggregated = accept.unwrap_or_default().split(',').any(|range| {
             range.contains("as=APIGroupDiscoveryList")
@@ -283,72 +361,8 @@ impl Caller {
             return Err(Failure::method_not_allowed());
         }
         let path = Target::Path(request.uri().path().to_owned());
-        let pods = super::resource::of_kind("Pod").ok_or_else(Failure::no_such_route)?;
+        let pods = super::collection::pods()?;
         shown(self.ask(path, What::Allocated(words)).await?, Form::Plain, pods)
-    }
-
-    async fn collection(
-        &self,
-        request: Request<Incoming>,
-        query: &Query,
-        resource: &'static Resource,
-        namespace: String,
-    ) -> Result<Answer, Failure> {
-        let accept = text_of(request.headers(), "accept");
-        let selection =
-            Selection::read(resource.kind, query.text("labelSelector"), query.text("fieldSelector"))?;
-        // A selection that names an object or a namespace is one of it, for roles as well.
-        let name = selection.name().unwrap_or_default().to_owned();
-        let namespace = match selection.namespace() {
-            Some(named) if namespace.is_empty() && resource.namespaced => named.to_owned(),
-            Some(_) | None => namespace,
-        };
-        let target =
-            |name: String| Target::Objects { resource, part: None, namespace: namespace.clone(), name };
-        let allowed = |verb: &str| {
-            if resource.verbs.contains(&verb) { Ok(()) } else { Err(Failure::method_not_allowed()) }
-        };
-        match *request.method() {
-            Method::GET if query.flag("watch") => {
-                allowed("watch")?;
-                let form = Form::accepted(&accept, query, resource)?;
-                self.watch(query, resource, target(name), selection, form).await
-            }
-            Method::GET => {
-                allowed("list")?;
-                let form = Form::accepted(&accept, query, resource)?;
-                let asked = version(query.text("resourceVersion"))?;
-                let Reply::List { items, version } = self.ask(target(name), What::List).await? else {
-                    return Err(Failure::internal("a list was asked for"));
-                };
-                check_version(query, asked, version)?;
-                let meant: Vec<Arc<Value>> =
-                    items.into_iter().filter(|object| selection.takes(object)).collect();
-                Ok(Answer::json(200, &form.list(resource, &meant, version)))
-            }
-            Method::POST => {
-                allowed("create")?;
-                let form = Form::accepted(&accept, query, resource)?;
-                let (manager, dry_run) = (manager(query, request.headers())?, query.dry_run()?);
-                let content_type = text_of(request.headers(), "content-type");
-                let bytes = self.body(request).await?;
-                let object = body::object(&content_type, &bytes)?;
-                let what = match resource.group {
-                    "authorization.k8s.io" => What::Review(object),
-                    _ => What::Create { object, manager, dry_run },
-                };
-                shown(self.ask(target(String::new()), what).await?, form, resource)
-            }
-            Method::DELETE => {
-                allowed("deletecollection")?;
-                let content_type = text_of(request.headers(), "content-type");
-                let bytes = self.body(request).await?;
-                let deletion = body::deletion(&content_type, &bytes, query)?;
-                let what = What::DeleteAll(deletion, selection);
-                shown(self.ask(target(String::new()), what).await?, Form::Plain, resource)
-            }
-            _ => Err(Failure::method_not_allowed()),
-        }
     }
 
     async fn object(
@@ -370,10 +384,23 @@ impl Caller {
                 allowed("get")?;
                 self.log(query, target).await
             }
+            Method::GET | Method::POST if part.is_some_and(|part| part.verbs.contains(&"create")) => {
+                self.connect(request, query, part, target).await
+            }
             Method::GET => {
                 allowed("get")?;
                 let form = Form::accepted(&accept, query, resource)?;
-                shown(self.ask(target, What::Get).await?, form, resource)
+                let found = match self.ask(target, What::Get).await? {
+                    Reply::Past(past) => {
+                        let mut found = super::collection::read(&self.server.reading, &past).await?;
+                        let name = past.name.unwrap_or_default();
+                        let none = || Failure::not_found(resource.group, resource.plural, &name);
+                        let object = found.pop().ok_or_else(none)?;
+                        Reply::Object { object, created: false, warnings: Vec::new() }
+                    }
+                    found => found,
+                };
+                shown(found, form, resource)
             }
             Method::PUT | Method::PATCH => {
                 let is_put = *request.method() == Method::PUT;
@@ -408,38 +435,6 @@ impl Caller {
         }
     }
 
-    async fn watch(
-        &self,
-        query: &Query,
-        resource: &'static Resource,
-        target: Target,
-        selection: Selection,
-        form: Form,
-    ) -> Result<Answer, Failure> {
-        let from = match (version(query.text("resourceVersion"))?, query.flag("sendInitialEvents")) {
-            (_, true) => WatchFrom::BeginningMarked,
-            (None | Some(0), false) => WatchFrom::Beginning,
-            (Some(version), false) => WatchFrom::Version(version),
-        };
-        // As an API server: half an hour to an hour, so that not all come back at once.
-        let spread = crate::clock::now().0 % 1_800;
-        let seconds =
-            query.number("timeoutSeconds")?.filter(|seconds| *seconds > 0).unwrap_or(1_800 + spread);
-        let Reply::Watch(subscription) = self.ask(target, What::Watch(from)).await? else {
-            return Err(Failure::internal("a watch was asked for"));
-        };
-        let watching = Watching {
-            selection,
-            form,
-            resource,
-            bookmarks: query.flag("allowWatchBookmarks"),
-            ends_after: Duration::from_secs(seconds.min(1 << 32)),
-        };
-        let (out, queue) = mpsc::channel(FRAMES);
-        tokio::spawn(watching.send(subscription, out));
-        Ok(Answer::stream(JSON, queue))
-    }
-
     async fn log(&self, query: &Query, target: Target) -> Result<Answer, Failure> {
         let wanted = logs::Wanted::read(query, now()?)?;
         let container = query.text("container").to_owned();
@@ -456,6 +451,7 @@ impl Caller {
             user: self.user.clone(),
             impersonator: self.impersonator.clone(),
             field_validation: self.field_validation,
+            heard: self.heard.clone(),
         };
         tokio::spawn(async move {
             let uid = place.uid.clone();
@@ -476,7 +472,7 @@ impl Caller {
     }
 
     /// The whole body, if it is no larger and no slower than it may be.
-    async fn body(&self, request: Request<Incoming>) -> Result<Bytes, Failure> {
+    pub(super) async fn body(&self, request: Request<Incoming>) -> Result<Bytes, Failure> {
         let limits = &self.server.limits;
         let read = Limited::new(request.into_body(), limits.body).collect();
         match tokio::time::timeout(limits.body_time, read).await {
@@ -504,11 +500,11 @@ fn now() -> Result<Timestamp, Failure> {
     Timestamp::from_nanosecond(i128::from(crate::clock::now().0)).map_err(Failure::internal)
 }
 
-fn text_of(headers: &HeaderMap, name: &str) -> String {
+pub(super) fn text_of(headers: &HeaderMap, name: &str) -> String {
     headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned()
 }
 
-fn manager(query: &Query, headers: &HeaderMap) -> Result<Manager, Failure> {
+pub(super) fn manager(query: &Query, headers: &HeaderMap) -> Result<Manager, Failure> {
     let named = query.text("fieldManager");
     if named.len() > 128 {
         return Err(Failure::bad_request("fieldManager: may not be more than 128 bytes"));
@@ -522,39 +518,16 @@ fn manager(query: &Query, headers: &HeaderMap) -> Result<Manager, Failure> {
     Ok(Manager(if word.is_empty() { "unknown".to_owned() } else { word }))
 }
 
-fn version(text: &str) -> Result<Option<u64>, Failure> {
-    match text {
-        "" => Ok(None),
-        text => text
-            .parse()
-            .map(Some)
-            .map_err(|_| Failure::bad_request(format!("resourceVersion: invalid value {text:?}"))),
-    }
-}
-
-/// The answer is as of now: good for "not older than", and for an exact version only if it is that.
-fn check_version(query: &Query, asked: Option<u64>, now: u64) -> Result<(), Failure> {
-    let Some(asked) = asked.filter(|asked| *asked > 0) else { return Ok(()) };
-    if asked > now {
-        let what = format!("Too large resource version: {asked}, current: {now}");
-        return Err(Failure::new(504, "Timeout", what));
-    }
-    if query.text("resourceVersionMatch") == "Exact" && asked != now {
-        return Err(Failure::expired(asked, now));
-    }
-    Ok(())
-}
-
-fn shown(reply: Reply, form: Form, resource: &'static Resource) -> Result<Answer, Failure> {
+pub(super) fn shown(reply: Reply, form: Form, resource: &'static Resource) -> Result<Answer, Failure> {
     match reply {
         Reply::Object { object, created, warnings } => {
             let code = if created { 201 } else { 200 };
             Ok(Answer { warnings, ..Answer::json(code, &form.one(&object)) })
         }
-        Reply::List { items, version } => Ok(Answer::json(200, &form.list(resource, &items, version))),
+        Reply::List { items, version } => Ok(Answer::json(200, &form.list(resource, &items, version, None))),
         Reply::Permitted => Ok(Answer::json(200, &json!({}))),
         Reply::Refused(failure) => Err(failure),
-        Reply::Watch(_) | Reply::Log(_) | Reply::Call(_) => {
+        Reply::Past(_) | Reply::Exec(_) | Reply::Watch(_) | Reply::Log(_) | Reply::Call(_) => {
             Err(Failure::internal("another answer was asked for"))
         }
     }

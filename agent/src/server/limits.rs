@@ -3,6 +3,7 @@
 use super::failure::Failure;
 use nodefold_core::time::Nanos;
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -13,6 +14,10 @@ pub struct Limits {
     pub body: usize,
     /// Bytes of a request's head.
     pub head: usize,
+    /// Requests at once on one connection of HTTP/2.
+    pub streams: u32,
+    /// Programs at once that clients run in containers.
+    pub programs: usize,
     /// Connections at once.
     pub connections: usize,
     /// A head must have arrived within this time.
@@ -29,6 +34,9 @@ pub struct Limits {
     pub watch_queue: usize,
     /// Changes that are kept, so that a watch can go on from an earlier version.
     pub changes_kept: usize,
+    /// Runs of containers that are remembered after their end, and so for volumes and allocations: older ones are read from the
+    /// journal.
+    pub history_kept: usize,
     /// Requests a second of one user, on average.
     pub rate: f64,
     /// Requests of one user at once.
@@ -42,6 +50,8 @@ impl Default for Limits {
         Limits {
             body: 3 << 20,
             head: 64 << 10,
+            streams: 250,
+            programs: 100,
             connections: 2_000,
             head_time: Duration::from_secs(10),
             body_time: Duration::from_secs(30),
@@ -50,10 +60,38 @@ impl Default for Limits {
             watchers: 1_000,
             watch_queue: 1_000,
             changes_kept: 10_000,
+            history_kept: 10_000,
             rate: 1_000.0,
             burst: 2_000.0,
             waiting: 1_000,
         }
+    }
+}
+
+/// Requests that are refused before the node's loop hears of them are recorded, so many a second: a record costs more than the
+/// refusal, and whoever is refused may come as often as they like.
+const RECORDED_RATE: f64 = 20.0;
+
+/// How many refusals may be recorded, and how many were not.
+pub struct Recorded {
+    rates: Rates,
+    left_out: AtomicU64,
+}
+
+impl Recorded {
+    /// None yet.
+    pub fn new() -> Recorded {
+        let limits = Limits { rate: RECORDED_RATE, burst: 10.0 * RECORDED_RATE, ..Limits::default() };
+        Recorded { rates: Rates::new(&limits), left_out: AtomicU64::new(0) }
+    }
+
+    /// One more, now: how many were left out before it, if it may be recorded.
+    pub fn take(&self, now: Nanos) -> Option<u64> {
+        if self.rates.take("", now).is_err() {
+            self.left_out.fetch_add(1, Ordering::Relaxed);
+            return None;
+        }
+        Some(self.left_out.swap(0, Ordering::Relaxed))
     }
 }
 
@@ -104,6 +142,15 @@ fn seconds(from: Nanos, to: Nanos) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_not_recorded_is_counted() {
+        let recorded = Recorded::new();
+        let now = Nanos::secs(1);
+        assert!((0..200).all(|_| recorded.take(now) == Some(0)));
+        assert!((0..7).all(|_| recorded.take(now).is_none()));
+        assert_eq!(recorded.take(Nanos::secs(2)), Some(7));
+    }
 
     #[test]
     fn a_bucket_empties_and_fills_again_and_is_nobody_elses() {

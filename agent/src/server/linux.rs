@@ -10,6 +10,7 @@ use crate::housekeeping::Habits;
 use crate::images::Images;
 use crate::layout::Layout;
 use crate::objects::Objects;
+use crate::pod::join::Task;
 use crate::runtime::Parts;
 use nodefold_core::Backend;
 use nodefold_core::command::Command;
@@ -91,6 +92,16 @@ impl Host for LinuxHost {
 
     fn tell_last_words(&self, pod: PodUid, status: &mut PodStatus) {
         self.backend.runtime().tell_last_words(pod, status);
+    }
+
+    fn exec(
+        &self,
+        pod: PodUid,
+        container: &str,
+        command: Vec<String>,
+        tty: bool,
+    ) -> Option<Result<std::process::Command, Fault>> {
+        Some(self.backend.runtime().exec(pod, container, Task::Run { args: command, tty }))
     }
 
     fn name(&self) -> &'static str {

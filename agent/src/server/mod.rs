@@ -5,9 +5,10 @@
 //! |---|---|---|
 //! | `route.rs`, `resource.rs` | which path means what; the table of kinds | know what a request does |
 //! | `auth.rs`, `pki.rs` | who asks | decide what they may |
-//! | `http.rs`, `body.rs`, `protobuf.rs`, `query.rs`, `render.rs`, `watching.rs`, `logs.rs` | bytes in, bytes out | touch the store |
+//! | `http.rs`, `collection.rs`, `listing.rs`, `body.rs`, `protobuf.rs`, `query.rs`, `render.rs`, `watching.rs`, `logs.rs` | bytes in, bytes out | touch the store |
+//! | `exec.rs` | a program in a container, over a WebSocket | know how it gets there |
 //! | `hub/` | the store, the node, the journal, what executes | wait for a client |
-//! | `history.rs` | what ran, and who asked | decide anything |
+//! | `history/` | what ran, and who asked | decide anything |
 //! | `watch.rs` | what watchers are told from | wait for a watcher |
 //! | `webhooks.rs` | calls of admission webhooks | decide what an answer means |
 //! | `limits.rs`, `patient.rs` | how much, how often, how long | |
@@ -15,13 +16,16 @@
 mod ask;
 mod auth;
 mod body;
+mod collection;
 mod discovery;
+mod exec;
 mod failure;
 pub mod history;
 mod http;
 mod hub;
 mod limits;
 mod linux;
+mod listing;
 mod logs;
 mod managed;
 mod metrics;
@@ -50,15 +54,17 @@ use crate::beneath;
 use crate::fault::{Attempt, Fault};
 use crate::layout::Layout;
 use crate::volumes::write_whole;
-use ask::Ask;
+use ask::{Ask, How, Target, What};
 use auth::{Peer, Tokens};
 use crossbeam_channel::{Receiver, Sender, bounded};
 use discovery::Discovery;
 use hub::{Hub, HubSettings};
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
-use limits::Rates;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use limits::{Rates, Recorded};
+use listing::Listings;
 use metrics::Metrics;
+use nodefold_api::admission::attributes::User;
 use nodefold_core::ids::Name;
 use patient::Patient;
 use pki::Authority;
@@ -140,16 +146,45 @@ struct Server {
     stop: Arc<AtomicBool>,
     tokens: Tokens,
     rates: Rates,
+    recorded: Recorded,
     limits: Limits,
     metrics: Arc<Metrics>,
     discovery: Discovery,
     version: Value,
     connections: Arc<Semaphore>,
+    listings: Listings,
+    /// Who reads the journal for what is not remembered.
+    reading: Semaphore,
+    /// Programs that clients run in containers.
+    programs: Arc<Semaphore>,
 }
 
 impl Server {
     fn is_ending(&self) -> bool {
         self.stop.load(Ordering::SeqCst)
+    }
+
+    /// What is refused before the node's loop hears of it is recorded as well, within limits.
+    fn refused(&self, user: Option<&User>, method: &str, path: &str, code: u16, why: &str) {
+        let Some(left_out) = self.recorded.take(crate::clock::monotonic()) else { return };
+        let user = user.cloned().unwrap_or_else(|| User::named("system:anonymous"));
+        let verb = match method {
+            "GET" => "get",
+            "POST" => "create",
+            "PUT" => "update",
+            "PATCH" => "patch",
+            "DELETE" => "delete",
+            _ => "unknown",
+        };
+        let path: String = path.chars().take(256).collect();
+        let why = why.chars().take(256).collect();
+        let what = What::Refused { verb, code, why, left_out };
+        let (reply, _) = tokio::sync::oneshot::channel();
+        let ask = Ask { user, impersonator: None, target: Target::Path(path), what, how: How::default(), reply };
+        // A loop that has no room for it is busy with requests that were not refused.
+        if self.asks.try_send(ask).is_ok() {
+            (self.wake)();
+        }
     }
 }
 
@@ -190,11 +225,15 @@ pub fn open(
         stop: stop.clone(),
         tokens: Tokens::read(&authority.tokens())?,
         rates: Rates::new(&settings.limits),
+        recorded: Recorded::new(),
         limits: settings.limits.clone(),
         metrics,
         discovery: Discovery { without: settings.disabled_pod_subresources.clone() },
         version: version(&settings.version),
         connections: Arc::new(Semaphore::new(settings.limits.connections)),
+        listings: Listings::new(crate::clock::now().0),
+        reading: Semaphore::new(1),
+        programs: Arc::new(Semaphore::new(settings.limits.programs)),
     });
 
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -284,7 +323,11 @@ async fn accept_tcp(server: Arc<Server>, tcp: TcpListener, tls: TlsAcceptor) {
                 let peer = certificates
                     .and_then(|chain| chain.first())
                     .map_or(Peer::Unknown, |certificate| auth::of_certificate(certificate));
-                connection(server, stream, peer).await;
+                if stream.get_ref().1.alpn_protocol() == Some(pki::HTTP2) {
+                    many_at_once(server, stream, peer).await;
+                } else {
+                    connection(server, stream, peer).await;
+                }
             }
             drop(permit);
         });
@@ -314,15 +357,44 @@ where
 {
     let stream = TokioIo::new(Patient::new(stream, server.limits.write_time));
     let (head, head_time) = (server.limits.head, server.limits.head_time);
+    let refused = server.clone();
     let answers = service_fn(move |request| {
         let (server, peer) = (server.clone(), peer.clone());
         async move { Ok::<_, std::convert::Infallible>(http::serve(server, peer, request).await) }
     });
     // A connection that ends otherwise than it should is its client's affair.
-    hyper::server::conn::http1::Builder::new()
+    let served = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(head_time)
         .max_buf_size(head)
+        .serve_connection(stream, answers)
+        .with_upgrades()
+        .await;
+    if let Err(error) = served
+        && error.is_parse()
+    {
+        refused.refused(None, "", "", 400, &error.to_string());
+    }
+}
+
+/// A connection of HTTP/2, as the handshake agreed on.
+async fn many_at_once<S>(server: Arc<Server>, stream: S, peer: Peer)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let stream = TokioIo::new(Patient::new(stream, server.limits.write_time));
+    let limits = server.limits.clone();
+    let answers = service_fn(move |request| {
+        let (server, peer) = (server.clone(), peer.clone());
+        async move { Ok::<_, std::convert::Infallible>(http::serve(server, peer, request).await) }
+    });
+    hyper::server::conn::http2::Builder::new(TokioExecutor::new())
+        .timer(TokioTimer::new())
+        .max_header_list_size(u32::try_from(limits.head).unwrap_or(u32::MAX))
+        .max_concurrent_streams(limits.streams)
+        // Whoever does not answer a ping has gone, or never meant to ask anything.
+        .keep_alive_interval(limits.head_time)
+        .keep_alive_timeout(limits.head_time)
         .serve_connection(stream, answers)
         .await
         .ok();

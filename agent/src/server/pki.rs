@@ -34,6 +34,9 @@ pub struct Credentials {
     key: String,
 }
 
+/// HTTP/2, as a TLS handshake names it.
+pub const HTTP2: &[u8] = b"h2";
+
 fn wrong(error: impl std::fmt::Display) -> Fault {
     Fault::refused(format!("certificates: {error}"))
 }
@@ -100,7 +103,7 @@ impl Authority {
             .with_client_cert_verifier(clients)
             .with_single_cert(vec![der(&own.certificate)?, self.certificate.clone()], key)
             .map_err(wrong)?;
-        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        config.alpn_protocols = vec![HTTP2.to_vec(), b"http/1.1".to_vec()];
         Ok(config)
     }
 

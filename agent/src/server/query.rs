@@ -5,28 +5,33 @@ use super::route::unescaped;
 use nodefold_api::FieldValidation;
 use std::collections::BTreeMap;
 
-/// Parameters by name; of one that comes twice, the first.
+/// Parameters by name.
 #[derive(Clone, Debug, Default)]
-pub struct Query(BTreeMap<String, String>);
+pub struct Query(BTreeMap<String, Vec<String>>);
 
 impl Query {
     /// Reads `a=1&b=2`.
     pub fn read(text: &str) -> Result<Query, Failure> {
-        let mut found = BTreeMap::new();
+        let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for pair in text.split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             let read = |text: &str| {
                 unescaped(&text.replace('+', " "))
                     .ok_or_else(|| Failure::bad_request("the query has an escape that is none"))
             };
-            found.entry(read(name)?).or_insert(read(value)?);
+            found.entry(read(name)?).or_default().push(read(value)?);
         }
         Ok(Query(found))
     }
 
-    /// The parameter; empty if it isn't given.
+    /// The parameter; the first of several; empty if it isn't given.
     pub fn text(&self, name: &str) -> &str {
-        self.0.get(name).map(String::as_str).unwrap_or_default()
+        self.all(name).first().map(String::as_str).unwrap_or_default()
+    }
+
+    /// The parameter, as often as it is given.
+    pub fn all(&self, name: &str) -> &[String] {
+        self.0.get(name).map(Vec::as_slice).unwrap_or_default()
     }
 
     /// It is `true` or `1`.

@@ -82,9 +82,21 @@ impl Form {
         }
     }
 
-    /// A list.
-    pub fn list(&self, resource: &Resource, items: &[Arc<Value>], version: u64) -> Value {
-        let metadata = json!({"resourceVersion": version.to_string()});
+    /// A list. `rest`: how to ask for what follows, and how many that are, where it is told.
+    pub fn list(
+        &self,
+        resource: &Resource,
+        items: &[Arc<Value>],
+        version: u64,
+        rest: Option<(String, Option<usize>)>,
+    ) -> Value {
+        let mut metadata = json!({"resourceVersion": version.to_string()});
+        if let Some((token, left)) = rest {
+            metadata["continue"] = json!(token);
+            if let Some(left) = left {
+                metadata["remainingItemCount"] = json!(left);
+            }
+        }
         match self {
             Form::Plain => {
                 let items: Vec<&Value> = items.iter().map(|item| &**item).collect();

@@ -40,14 +40,19 @@ pub struct Subresource {
 
 const ALL: &[&str] = &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
 const CREATE: &[&str] = &["create"];
+const CONNECT: &[&str] = &["create", "get"];
 const CHANGE: &[&str] = &["get", "patch", "update"];
 const GET: &[&str] = &["get"];
+const READ: &[&str] = &["get", "list", "watch"];
 
 const POD_PARTS: &[Subresource] = &[
     Subresource { name: "allocated", kind: "Pod", verbs: GET },
+    Subresource { name: "attach", kind: "PodAttachOptions", verbs: CONNECT },
     Subresource { name: "dynamic", kind: "Pod", verbs: CHANGE },
     Subresource { name: "ephemeralcontainers", kind: "Pod", verbs: CHANGE },
+    Subresource { name: "exec", kind: "PodExecOptions", verbs: CONNECT },
     Subresource { name: "log", kind: "Pod", verbs: GET },
+    Subresource { name: "portforward", kind: "PodPortForwardOptions", verbs: CONNECT },
     Subresource { name: "resize", kind: "Pod", verbs: CHANGE },
     Subresource { name: "status", kind: "Pod", verbs: CHANGE },
 ];
@@ -133,7 +138,17 @@ pub static RESOURCES: &[Resource] = &[
         verbs: CREATE,
         ..NONE
     },
-    // What the KEPs lack: every run of every container, with who asked for it.
+    // What the KEPs lack: what is allocated, and every run of every container and volume, with who asked for it.
+    Resource {
+        group: HISTORY,
+        version: "v1alpha1",
+        plural: "allocations",
+        singular: "allocation",
+        kind: "Allocation",
+        short: &["alloc"],
+        verbs: READ,
+        ..NONE
+    },
     Resource {
         group: HISTORY,
         version: "v1alpha1",
@@ -141,7 +156,17 @@ pub static RESOURCES: &[Resource] = &[
         singular: "containerrun",
         kind: "ContainerRun",
         short: &["runs"],
-        verbs: &["list"],
+        verbs: READ,
+        ..NONE
+    },
+    Resource {
+        group: HISTORY,
+        version: "v1alpha1",
+        plural: "volumeruns",
+        singular: "volumerun",
+        kind: "VolumeRun",
+        short: &["vruns"],
+        verbs: READ,
         ..NONE
     },
     Resource {

@@ -1,7 +1,8 @@
 //! Label and field selectors, as lists, watches and deletions take them.
 
 use super::failure::Failure;
-use super::history::ran_at;
+use super::history::When;
+use nodefold_core::time::Time;
 use serde_json::Value;
 
 /// Which objects are meant.
@@ -9,6 +10,8 @@ use serde_json::Value;
 pub struct Selection {
     labels: Vec<Requirement>,
     fields: Vec<Field>,
+    /// As of when, for what has a history.
+    pub when: When,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,8 +68,9 @@ const FIELDS: &[(&str, &[&str])] = &[
             "type",
         ],
     ),
-    // `at`: what ran at that moment.
-    ("ContainerRun", &["at", "spec.askedBy", "spec.container", "spec.pod", "spec.podUID"]),
+    ("ContainerRun", &["spec.askedBy", "spec.container", "spec.pod", "spec.podUID", "status.reason"]),
+    ("VolumeRun", &["spec.askedBy", "spec.pod", "spec.podUID", "spec.source", "spec.volume"]),
+    ("Allocation", &["spec.askedBy", "spec.pod", "spec.podUID"]),
     ("Namespace", &["status.phase"]),
     ("Node", &["spec.unschedulable"]),
     ("Secret", &["type"]),
@@ -74,18 +78,21 @@ const FIELDS: &[(&str, &[&str])] = &[
 
 impl Selection {
     /// Reads both selectors of a request for a kind.
-    pub fn read(kind: &str, labels: &str, fields: &str) -> Result<Selection, Failure> {
-        Ok(Selection { labels: read_labels(labels)?, fields: read_fields(kind, fields)? })
+    pub fn read(kind: &str, labels: &str, fields: &str, now: Time) -> Result<Selection, Failure> {
+        let (fields, when) = read_fields(kind, fields, now)?;
+        Ok(Selection { labels: read_labels(labels)?, fields, when })
+    }
+
+    /// It takes everything.
+    pub fn is_everything(&self) -> bool {
+        *self == Selection::default()
     }
 
     /// The object is meant.
     pub fn takes(&self, object: &Value) -> bool {
         let labels = &object["metadata"]["labels"];
         self.labels.iter().all(|requirement| requirement.holds(labels))
-            && self.fields.iter().all(|field| match field.path.as_str() {
-                "at" => ran_at(object, &field.value) == field.equal,
-                path => (field_of(object, path) == field.value) == field.equal,
-            })
+            && self.fields.iter().all(|field| (field_of(object, &field.path) == field.value) == field.equal)
     }
 
     /// The only name that it takes, if it says so.
@@ -181,9 +188,10 @@ fn read_label(term: &str) -> Result<Requirement, Failure> {
     }
 }
 
-fn read_fields(kind: &str, text: &str) -> Result<Vec<Field>, Failure> {
+fn read_fields(kind: &str, text: &str, now: Time) -> Result<(Vec<Field>, When), Failure> {
     let known = FIELDS.iter().find(|(of, _)| *of == kind).map_or(&[][..], |(_, fields)| fields);
-    let mut fields = Vec::new();
+    let has_history = super::history::Kind::named(kind).is_some();
+    let (mut fields, mut when) = (Vec::new(), When::Now);
     for term in terms(text) {
         let (path, value, equal) = match term.split_once("!=") {
             Some((path, value)) => (path, value, false),
@@ -195,18 +203,27 @@ fn read_fields(kind: &str, text: &str) -> Result<Vec<Field>, Failure> {
                 }
             },
         };
+        if has_history
+            && equal
+            && let Some(asked) = When::read(path, value, now)
+        {
+            if when != When::Now {
+                return Err(Failure::bad_request(
+                    "at, ago, asOf and revision: only one of them can be asked for",
+                ));
+            }
+            when = asked.map_err(Failure::bad_request)?;
+            continue;
+        }
         if !matches!(path, "metadata.name" | "metadata.namespace") && !known.contains(&path) {
             let what = format!(
                 "Unable to find a field of {kind} that matches field label: {path} (field label not supported)"
             );
             return Err(Failure::bad_request(what));
         }
-        if path == "at" && nodefold_k8s::time::parse(value).is_err() {
-            return Err(Failure::bad_request(format!("at: {value:?} is no RFC 3339 time")));
-        }
         fields.push(Field { path: path.to_owned(), value: value.to_owned(), equal });
     }
-    Ok(fields)
+    Ok((fields, when))
 }
 
 #[cfg(test)]
@@ -231,10 +248,10 @@ mod tests {
             ("!other,app in (web)", true),
         ];
         for (text, expected) in table {
-            assert_eq!(Selection::read("Pod", text, "").unwrap().takes(&pod), expected, "{text}");
+            assert_eq!(Selection::read("Pod", text, "", Time(0)).unwrap().takes(&pod), expected, "{text}");
         }
         for bad in ["a b c", "=x", "app in web", "a=b,(c"] {
-            assert_eq!(Selection::read("Pod", bad, "").unwrap_err().code, 400, "{bad}");
+            assert_eq!(Selection::read("Pod", bad, "", Time(0)).unwrap_err().code, 400, "{bad}");
         }
     }
 
@@ -249,11 +266,17 @@ mod tests {
             ("spec.nodeName=", true),
         ];
         for (text, expected) in table {
-            assert_eq!(Selection::read("Pod", "", text).unwrap().takes(&pod), expected, "{text}");
+            assert_eq!(Selection::read("Pod", "", text, Time(0)).unwrap().takes(&pod), expected, "{text}");
         }
-        assert_eq!(Selection::read("ContainerRun", "", "at=yesterday").unwrap_err().code, 400);
+        let of_run = |fields: &str| Selection::read("ContainerRun", "", fields, Time(0));
+        let read = of_run("at=2026-01-01T00:00:00Z,spec.pod=web").unwrap();
+        assert_eq!(read.when, When::At(Time(1_767_225_600_000_000_000)));
+        assert!(!read.is_everything() && !read.takes(&json!({"spec": {"pod": "db"}})));
+        for bad in ["at=yesterday", "at=2026-01-01T00:00:00Z,revision=1", "at!=2026-01-01T00:00:00Z"] {
+            assert_eq!(of_run(bad).unwrap_err().code, 400, "{bad}");
+        }
         for bad in ["spec.unknown=1", "metadata.name", "involvedObject.name=x"] {
-            assert_eq!(Selection::read("Pod", "", bad).unwrap_err().code, 400, "{bad}");
+            assert_eq!(Selection::read("Pod", "", bad, Time(0)).unwrap_err().code, 400, "{bad}");
         }
     }
 }

@@ -141,19 +141,50 @@ impl WatchCache {
             ChangeType::Added | ChangeType::Modified => self.last.insert(place, object.clone()),
             ChangeType::Deleted => self.last.remove(&place),
         };
-        let event = Arc::new(WatchEvent {
-            version: change.resource_version,
-            kind: change.kind.clone(),
-            change: change.change,
-            object,
-            old,
-            frame: OnceLock::new(),
-        });
+        self.push(change.resource_version, change.kind.clone(), change.change, object, old)
+    }
+
+    /// Keeps a change of which is known what was before it.
+    pub fn push(
+        &mut self,
+        version: u64,
+        kind: Name,
+        change: ChangeType,
+        object: Arc<Value>,
+        old: Option<Arc<Value>>,
+    ) -> Arc<WatchEvent> {
+        let event = Arc::new(WatchEvent { version, kind, change, object, old, frame: OnceLock::new() });
         self.events.push_back(event.clone());
         while self.events.len() > self.kept {
             self.forgotten = self.events.pop_front().map_or(self.forgotten, |gone| gone.version);
         }
         event
+    }
+
+    /// The objects of a kind as they were at that version, from what they are now: what came later is undone.
+    pub fn as_of(
+        &self,
+        kind: &str,
+        version: u64,
+        now: impl Iterator<Item = Arc<Value>>,
+    ) -> Result<Vec<Arc<Value>>, Failure> {
+        if version < self.forgotten {
+            return Err(Failure::expired(version, self.forgotten));
+        }
+        let place = |object: &Value| {
+            let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
+            (text("namespace"), text("name"))
+        };
+        let mut objects: BTreeMap<(String, String), Arc<Value>> =
+            now.map(|object| (place(&object), object)).collect();
+        let later = self.events.iter().rev().take_while(|event| event.version > version);
+        for event in later.filter(|event| *event.kind == *kind) {
+            match &event.old {
+                Some(old) => objects.insert(place(old), old.clone()),
+                None => objects.remove(&place(&event.object)),
+            };
+        }
+        Ok(objects.into_values().collect())
     }
 
     /// Tells a change to whoever waits for it.
@@ -256,6 +287,36 @@ mod tests {
         assert_eq!(cache.subscribe(all_pods(), Some(1), 4).unwrap_err().code, 410);
         let since = cache.subscribe(all_pods(), Some(2), 4).unwrap();
         assert_eq!(since.first.len(), 2);
+    }
+
+    #[test]
+    fn an_earlier_version_is_what_it_was() {
+        let mut cache = WatchCache::new(3, 10, 10);
+        let object = |name: &str, n: u64| {
+            Arc::new(json!({"kind": "Pod", "metadata": {"name": name, "namespace": "default"}, "n": n}))
+        };
+        let changes = [
+            (1, "a", ChangeType::Added),
+            (2, "b", ChangeType::Added),
+            (3, "a", ChangeType::Modified),
+            (4, "b", ChangeType::Deleted),
+        ];
+        for (version, name, change) in changes {
+            let object = object(name, version);
+            let made = Change { resource_version: version, kind: "Pod".into(), change, object };
+            cache.keep(&made, made.object.clone());
+        }
+        let as_of = |version: u64| {
+            let now = std::iter::once(object("a", 3));
+            cache
+                .as_of("Pod", version, now)
+                .map(|objects| objects.iter().map(|o| o["n"].clone()).collect::<Vec<_>>())
+        };
+        assert_eq!(as_of(4).unwrap(), [3]);
+        assert_eq!(as_of(3).unwrap(), [3, 2]);
+        assert_eq!(as_of(2).unwrap(), [1, 2]);
+        assert_eq!(as_of(1).unwrap(), [1]);
+        assert_eq!(as_of(0).unwrap_err().code, 410);
     }
 
     #[test]

@@ -296,6 +296,7 @@ fn default_roles() -> Vec<Value> {
     let view = [
         json!({"apiGroups": [""], "resources": ["pods", "configmaps", "events", "serviceaccounts", "namespaces"], "verbs": read}),
         json!({"apiGroups": [""], "resources": ["pods/log", "pods/status", "pods/allocated"], "verbs": read}),
+        json!({"apiGroups": ["history.nodefold.io"], "resources": ["allocations", "containerruns", "volumeruns"], "verbs": read}),
     ];
     let edit = [
         json!({"apiGroups": [""], "resources": ["pods", "configmaps", "secrets", "events", "serviceaccounts"], "verbs": write}),

@@ -121,7 +121,9 @@ impl Agent {
     /// Tells of a fact that was folded and of what it made due.
     fn tell_folded(&mut self, event: Event, records: &mut Vec<Record>) -> Vec<Command> {
         self.facts += 1;
-        self.acknowledged.keep(&event);
+        if self.log.is_judged() {
+            self.acknowledged.keep(&event);
+        }
         let at = event.at;
         self.heard = self.heard.max(at);
         records.push(Record::Fact { seq: self.facts, event });

@@ -24,11 +24,28 @@ pub struct Entry {
     pub by: String,
     /// The answer's HTTP status.
     pub code: u16,
+    /// Refusals before this one that were too many to be recorded.
+    left_out: u64,
 }
 
 impl Entry {
     /// Of a request that is not decided yet.
     pub fn of(at: Time, user: &User, impersonator: Option<&User>, target: &Target, what: &What) -> Entry {
+        let (code, by, left_out) = match what {
+            What::Refused { code, why, left_out, .. } => (*code, why.clone(), *left_out),
+            What::Get
+            | What::List { .. }
+            | What::Watch(_)
+            | What::Create { .. }
+            | What::Change { .. }
+            | What::Delete(_)
+            | What::DeleteAll(..)
+            | What::Log { .. }
+            | What::Review(_)
+            | What::Allocated(_)
+            | What::Permission(_)
+            | What::Exec { .. } => (0, String::new(), 0),
+        };
         Entry {
             at,
             user: user.name.to_string(),
@@ -43,8 +60,9 @@ impl Entry {
             verb: verb(what),
             target: named(target, what),
             allowed: false,
-            by: String::new(),
-            code: 0,
+            by,
+            code,
+            left_out,
         }
     }
 
@@ -93,6 +111,9 @@ impl Entry {
         record["decision"] = json!(if self.allowed { "allow" } else { "forbid" });
         record["reason"] = Value::from(self.by.as_str());
         record["code"] = json!(self.code);
+        if self.left_out > 0 {
+            record["leftOut"] = json!(self.left_out);
+        }
         record.to_string()
     }
 }
@@ -109,10 +130,12 @@ fn named(target: &Target, what: &What) -> Target {
 /// As roles call it.
 pub fn verb(what: &What) -> &'static str {
     match what {
-        What::Get | What::Log { .. } | What::Allocated(_) | What::Permission => "get",
-        What::List => "list",
+        What::Get | What::Log { .. } | What::Allocated(_) => "get",
+        What::Permission(verb) | What::Refused { verb, .. } => verb,
+        What::List { .. } => "list",
         What::Watch(_) => "watch",
-        What::Create { .. } | What::Review(_) => "create",
+        // Whoever runs something in a container makes something, however it was asked for.
+        What::Create { .. } | What::Review(_) | What::Exec { .. } => "create",
         What::Change { body: Change::Put(_), .. } => "update",
         What::Change {
             body: Change::Strategic(_) | Change::Merge(_) | Change::Json(_) | Change::Apply { .. },
@@ -129,10 +152,12 @@ pub fn code_of(answer: &Reply) -> u16 {
         Reply::Object { created: true, .. } => 201,
         Reply::Object { created: false, .. }
         | Reply::List { .. }
+        | Reply::Past(_)
         | Reply::Watch(_)
         | Reply::Log(_)
         | Reply::Call(_)
         | Reply::Permitted => 200,
+        Reply::Exec(_) => 101,
         Reply::Refused(failure) => failure.code,
     }
 }

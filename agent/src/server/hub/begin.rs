@@ -1,14 +1,17 @@
 //! What the loop does first: the objects that are always there, the node's own object, and the node's first list.
 
 use super::node::HOST_IP;
-use super::{Hub, Listener};
+use super::{Hub, Listener, derive};
 use crate::fault::Fault;
 use nodefold_api::{Request, Response};
 use nodefold_core::config::NodeFacts;
 use nodefold_core::event::Fact;
+use nodefold_core::ids::PodUid;
 use nodefold_core::resources::ResourceName;
 use nodefold_k8s::time;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::sync::Arc;
 
 const NAMESPACES: [&str; 3] = ["default", "kube-public", "kube-system"];
 
@@ -27,10 +30,22 @@ impl Hub {
         let gates = self.api.gates();
         let facts = NodeFacts { allocatable, gates, ..NodeFacts::default() };
         self.keep_node(&facts)?;
+        self.catch_up()?;
         self.inbox.push(Fact::AgentStarted { boot_id: self.host.boot_id()? });
         self.inbox.push(Fact::NodeChanged(facts));
         self.list_for_node();
         Ok(())
+    }
+
+    /// What an agent that was killed had folded and not yet told.
+    fn catch_up(&mut self) -> Result<(), Fault> {
+        let uid =
+            |pod: &Arc<Value>| nodefold_k8s::pod_uid(pod["metadata"]["uid"].as_str().unwrap_or_default());
+        let stored: BTreeSet<PodUid> = self.api.list("Pod").map(uid).collect();
+        let node = self.driver.node();
+        let mut pods: BTreeSet<PodUid> = self.history.pods().filter(|pod| !stored.contains(pod)).collect();
+        pods.extend(node.pods());
+        self.write_history(&pods, &derive::Exits::new())
     }
 
     fn keep_namespace(&mut self, name: &str) -> Result<(), Fault> {

@@ -14,7 +14,7 @@ mod recover;
 
 use super::ask::{Ask, How, Reply};
 use super::failure::Failure;
-use super::history::History;
+use super::history::{Entry, HISTORY_STREAM, History, What, derive};
 use super::metrics::Metrics;
 use super::vault::Vault;
 use super::watch::{WatchCache, WatchEvent};
@@ -38,6 +38,7 @@ use nodefold_core::time::{Nanos, Time};
 use nodefold_journal::Writer;
 use recorder::Recorder;
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::oneshot;
@@ -70,6 +71,20 @@ pub trait Host: Backend {
 
     /// Adds to a status what containers left as their last words, which no fact carries.
     fn tell_last_words(&self, _pod: PodUid, _status: &mut PodStatus) {}
+
+    /// The process that runs a program in a container; none if this host can't do that.
+    fn exec(
+        &self,
+        _pod: PodUid,
+        _container: &str,
+        _command: Vec<String>,
+        _tty: bool,
+    ) -> Option<Result<std::process::Command, Fault>> {
+        None
+    }
+
+    /// Nothing of a pod is left but what it wrote.
+    fn left(&mut self, _namespace: &str, _name: &str, _pod: PodUid) {}
 
     /// What executes, in a word: `linux`, `sim`.
     fn name(&self) -> &'static str;
@@ -126,6 +141,8 @@ pub struct Hub {
     cache: WatchCache,
     recorder: Recorder,
     history: History,
+    /// The history's latest changes, by its own version.
+    past: WatchCache,
     metrics: Arc<Metrics>,
     /// Changes up to this version were taken up.
     seen: u64,
@@ -133,6 +150,8 @@ pub struct Hub {
     inbox: Vec<Fact>,
     /// Changes that watchers see when they are durable.
     untold: Vec<Arc<WatchEvent>>,
+    /// The same of the history.
+    untold_past: Vec<Arc<WatchEvent>>,
     /// Answers that are given when what they say is durable.
     unanswered: Vec<(oneshot::Sender<Reply>, Reply)>,
     /// Commands of this turn's facts.
@@ -164,7 +183,9 @@ impl Hub {
             self.hear(if idle { self.longest_wait() } else { Nanos::ZERO });
             self.settle(listener)?;
         }
-        self.cache = WatchCache::new(0, 1, 0); // Every watch ends.
+        // Every watch ends.
+        self.cache = WatchCache::new(0, 1, 0);
+        self.past = WatchCache::new(0, 1, 0);
         self.host.end();
         let (mut node, writer) = self.driver.into_parts();
         writer.stop(&mut node).map(drop).map_err(|error| Fault::uncertain(error.to_string()))
@@ -201,21 +222,24 @@ impl Hub {
             }
             facts.append(&mut self.inbox);
             let failed = |error| Fault::uncertain(format!("the journal: {error}"));
+            let (mut touched, mut exits) = (BTreeSet::new(), derive::Exits::new());
             if facts.is_empty() {
                 self.driver.commit_beside().map_err(failed)?;
             } else {
                 for folded in self.driver.tell(facts).map_err(failed)? {
                     self.metrics.folded(&folded.event.fact);
-                    self.history.fact(&folded.event);
+                    touched.extend(folded.touched.iter().copied());
+                    derive::exit_of(&folded.event, &mut exits);
                     listener.folded(&folded);
                     self.due.extend(folded.commands);
                 }
             }
             self.show();
+            self.write_history(&touched, &exits)?;
             for command in std::mem::take(&mut self.due) {
                 self.execute(command)?;
             }
-            if self.inbox.is_empty() && self.untold.is_empty() {
+            if self.inbox.is_empty() && self.untold.is_empty() && self.untold_past.is_empty() {
                 return Ok(());
             }
         }
@@ -226,16 +250,57 @@ impl Hub {
         for event in std::mem::take(&mut self.untold) {
             self.cache.tell(&event);
         }
+        for event in std::mem::take(&mut self.untold_past) {
+            self.past.tell(&event);
+        }
         for (reply, answer) in std::mem::take(&mut self.unanswered) {
             // Whoever asked may have gone.
             reply.send(answer).ok();
         }
-        self.metrics.watchers(self.cache.watchers(), self.cache.dropped);
+        let watchers = self.cache.watchers() + self.past.watchers();
+        self.metrics.watchers(watchers, self.cache.dropped + self.past.dropped);
+    }
+
+    /// What these pods' states tell that was not told yet. It is seen when it is durable: with the next turn's write.
+    fn write_history(&mut self, touched: &BTreeSet<PodUid>, exits: &derive::Exits) -> Result<(), Fault> {
+        let node = self.driver.node();
+        let news = derive::news(&self.history, node, touched, exits, node.now());
+        for what in news {
+            // Whose object is still there may come again.
+            if let What::Left { pod } = &what
+                && self.api.pod_by_uid(*pod).is_some()
+            {
+                continue;
+            }
+            self.tell_history(what)?;
+        }
+        Ok(())
+    }
+
+    fn tell_history(&mut self, what: What) -> Result<(), Fault> {
+        if let What::Left { pod } = &what
+            && let Some((namespace, name)) = self.history.place(*pod)
+        {
+            self.host.left(&namespace, &name, *pod);
+        }
+        let entry = Entry { at: self.now, what };
+        self.driver
+            .log_mut()
+            .append_foreign(self.now, HISTORY_STREAM, &entry.to_bytes())
+            .map_err(|error| Fault::uncertain(error.to_string()))?;
+        let told = take_in(&mut self.history, &mut self.past, &entry);
+        self.untold_past.extend(told);
+        Ok(())
     }
 
     fn ask(&mut self, ask: Ask, listener: &mut dyn Listener) -> Result<(), Fault> {
         self.now = clock::now().max(self.now);
         let Ask { user, impersonator, target, what, how, reply } = ask;
+        if let super::ask::What::Refused { .. } = &what {
+            let entry = audit::Entry::of(self.now, &user, None, &target, &what);
+            listener.asked(&user.name, &entry.line(), entry.code);
+            return self.record_asked(&entry);
+        }
         let mut entry = audit::Entry::of(self.now, &user, impersonator.as_ref(), &target, &what);
         let kept = self.api.has_webhooks().then(|| what.clone());
         let answer = match self.authorized(&user, impersonator.as_ref(), &target, &what) {
@@ -257,12 +322,16 @@ impl Hub {
         };
         entry.code = audit::code_of(&answer);
         listener.asked(&user.name, &entry.line(), entry.code);
+        self.record_asked(&entry)?;
+        self.unanswered.push((reply, answer));
+        Ok(())
+    }
+
+    fn record_asked(&mut self, entry: &audit::Entry) -> Result<(), Fault> {
         self.driver
             .log_mut()
             .append_foreign(self.now, AUDIT_STREAM, entry.to_json().as_bytes())
-            .map_err(|error| Fault::uncertain(error.to_string()))?;
-        self.unanswered.push((reply, answer));
-        Ok(())
+            .map_err(|error| Fault::uncertain(error.to_string()))
     }
 
     /// Lets a request change the store, and takes up what that changes.
@@ -299,18 +368,24 @@ impl Hub {
                 whole["metadata"]["namespace"] = object["metadata"]["namespace"].clone();
                 self.vault.put(&whole)?;
             }
-            self.history.request(&sealed);
             self.driver
                 .log_mut()
                 .append_foreign(self.now, API_STREAM, &sealed.to_bytes())
                 .map_err(|error| Fault::uncertain(error.to_string()))?;
-            self.take_up();
+            if let Response::Ok { object, .. } = &response
+                && asks_for_more(&sealed.request)
+                && object["kind"] == "Pod"
+                && let Some(what) = self.history.asked(&event.user.name, object)
+            {
+                self.tell_history(what)?;
+            }
+            self.take_up()?;
         }
         Ok(performed)
     }
 
     /// What changed in the store since the last time: for watchers, for the node, for roles.
-    fn take_up(&mut self) {
+    fn take_up(&mut self) -> Result<(), Fault> {
         let changes: Vec<Change> =
             self.api.watch_from(self.seen).map(|changes| changes.cloned().collect()).unwrap_or_default();
         self.seen = self.api.resource_version();
@@ -326,7 +401,16 @@ impl Hub {
                 self.read_roles();
             }
             self.tell_node(change);
+            // One that the node never heard of leaves nothing behind.
+            if change.change == ChangeType::Deleted && &*change.kind == "Pod" {
+                let pod =
+                    nodefold_k8s::pod_uid(change.object["metadata"]["uid"].as_str().unwrap_or_default());
+                if self.driver.node().pod(pod).is_none() && self.history.knows(pod) {
+                    self.tell_history(What::Left { pod })?;
+                }
+            }
         }
+        Ok(())
     }
 
     fn read_roles(&mut self) {
@@ -342,5 +426,32 @@ impl Hub {
         let bits = u128::from_be_bytes(bytes);
         // The version and variant bits of a random UUID.
         Ok(PodUid(bits & !(0xf << 76) & !(0x3 << 62) | 0x4 << 76 | 0x2 << 62))
+    }
+}
+
+/// A record of the history becomes part of it, and of what its watchers are told from.
+fn take_in(history: &mut History, past: &mut WatchCache, entry: &Entry) -> Vec<Arc<WatchEvent>> {
+    let changed = history.fold(entry).into_iter();
+    changed
+        .map(|changed| {
+            let (object, old) = (Arc::new(changed.object), changed.old.map(Arc::new));
+            past.push(changed.version, changed.kind.as_str().into(), changed.change, object, old)
+        })
+        .collect()
+}
+
+/// The request may want a pod to be otherwise than it was.
+fn asks_for_more(request: &Request) -> bool {
+    match request {
+        Request::Create { .. }
+        | Request::Update { .. }
+        | Request::Dynamic { .. }
+        | Request::Resize { .. }
+        | Request::Ephemeral { .. } => true,
+        Request::Delete { .. }
+        | Request::Status { .. }
+        | Request::PatchStatus { .. }
+        | Request::Release { .. }
+        | Request::NodeGates(_) => false,
     }
 }

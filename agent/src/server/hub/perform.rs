@@ -22,7 +22,9 @@ impl Hub {
             Target::Path(_) => match what {
                 What::Allocated(words) => Ok(self.all_allocated(&words)),
                 What::Get
-                | What::List
+                | What::List { .. }
+                | What::Exec { .. }
+                | What::Refused { .. }
                 | What::Watch(_)
                 | What::Create { .. }
                 | What::Change { .. }
@@ -30,7 +32,7 @@ impl Hub {
                 | What::DeleteAll(..)
                 | What::Log { .. }
                 | What::Review(_)
-                | What::Permission => Ok(Ok(Reply::Permitted)),
+                | What::Permission(_) => Ok(Ok(Reply::Permitted)),
             },
             Target::Objects { resource, part, namespace, name } => {
                 if let Some(part) = part
@@ -40,7 +42,10 @@ impl Hub {
                 }
                 match what {
                     What::Get => Ok(self.get(resource, *part, namespace, name)),
-                    What::List => Ok(Ok(self.list(resource, namespace))),
+                    What::List { exact, when } => Ok(self.list(resource, namespace, exact, when)),
+                    What::Exec { container, command, tty } => {
+                        Ok(self.exec(namespace, name, &container, command, tty))
+                    }
                     What::Watch(from) => Ok(self.watch(resource, namespace, name, from)),
                     What::Log { container } => Ok(self.log(namespace, name, &container)),
                     What::Create { mut object, manager, dry_run } => {
@@ -57,7 +62,9 @@ impl Hub {
                         self.delete_all(by, resource, namespace, &deletion, &selection)
                     }
                     What::Review(review) => Ok(Ok(self.review(by.user, resource, review))),
-                    What::Allocated(_) | What::Permission => Ok(Ok(Reply::Permitted)),
+                    What::Allocated(_) | What::Permission(_) | What::Refused { .. } => {
+                        Ok(Ok(Reply::Permitted))
+                    }
                 }
             }
         };

@@ -1,7 +1,8 @@
 //! What is read: objects, lists, watches, logs' places, and what the node allocated.
 
-use super::super::ask::{LogPlace, Reply, WatchFrom};
+use super::super::ask::{LogPlace, Past, Reply, WatchFrom};
 use super::super::failure::Failure;
+use super::super::history::{Kind, When};
 use super::super::resource::{Resource, Subresource};
 use super::super::watch::{First, Interest};
 use super::Hub;
@@ -18,6 +19,15 @@ impl Hub {
         name: &str,
     ) -> Result<Reply, Failure> {
         let not_found = || Failure::not_found(resource.group, resource.plural, name);
+        if let Some(kind) = Kind::named(resource.kind) {
+            return match self.history.get(kind, namespace, name) {
+                Some(object) => {
+                    Ok(Reply::Object { object: Arc::new(object), created: false, warnings: Vec::new() })
+                }
+                None if self.history.remembers(kind, When::Now) => Err(not_found()),
+                None => Ok(Reply::Past(self.in_journal(kind, namespace, Some(name), When::Now))),
+            };
+        }
         let stored = self.api.get(resource.kind, namespace, name).ok_or_else(not_found)?;
         let object = match part {
             // Of the very pod that is stored: a former one of its name is nobody's business (api-side §4.4).
@@ -56,18 +66,53 @@ impl Hub {
         Ok(Reply::Object { object, created: false, warnings: Vec::new() })
     }
 
-    pub(super) fn list(&self, resource: &Resource, namespace: &str) -> Reply {
-        let in_place =
-            |object: &&Arc<Value>| namespace.is_empty() || object["metadata"]["namespace"] == namespace;
-        if resource.kind == "ContainerRun" {
-            let runs = self.history.runs().iter().map(|run| Arc::new(self.history.object(run)));
-            let items = runs.filter(|run| in_place(&run)).collect();
-            return Reply::List { items, version: self.api.resource_version() };
+    pub(super) fn list(
+        &self,
+        resource: &Resource,
+        namespace: &str,
+        exact: Option<u64>,
+        when: When,
+    ) -> Result<Reply, Failure> {
+        if let Some(kind) = Kind::named(resource.kind) {
+            return self.list_past(kind, namespace, exact.map_or(when, When::Revision));
         }
-        let items = self.api.list(resource.kind).filter(in_place);
-        Reply::List {
-            items: items.map(|object| self.vault.unsealed(object)).collect(),
-            version: self.api.resource_version(),
+        let in_place =
+            |object: &Arc<Value>| namespace.is_empty() || object["metadata"]["namespace"] == namespace;
+        let version = self.api.resource_version();
+        let now = self.api.list(resource.kind).map(|object| self.vault.unsealed(object));
+        let items = match exact {
+            Some(asked) if asked > version => return Err(Failure::too_large_version(asked, version)),
+            Some(asked) if asked < version => self.cache.as_of(resource.kind, asked, now)?,
+            Some(_) | None => now.collect(),
+        };
+        let items = items.into_iter().filter(in_place).collect();
+        Ok(Reply::List { items, version: exact.unwrap_or(version) })
+    }
+
+    fn list_past(&self, kind: Kind, namespace: &str, when: When) -> Result<Reply, Failure> {
+        let version = self.history.version();
+        if let When::Revision(asked) = when
+            && asked > version
+        {
+            return Err(Failure::too_large_version(asked, version));
+        }
+        if !self.history.remembers(kind, when) {
+            return Ok(Reply::Past(self.in_journal(kind, namespace, None, when)));
+        }
+        let in_place = |object: &Value| namespace.is_empty() || object["metadata"]["namespace"] == namespace;
+        let items = self.history.list(kind, when).filter(in_place).map(Arc::new).collect();
+        let version = if let When::Revision(asked) = when { asked } else { version };
+        Ok(Reply::List { items, version })
+    }
+
+    fn in_journal(&self, kind: Kind, namespace: &str, name: Option<&str>, when: When) -> Past {
+        Past {
+            journal: self.settings.layout.journal(),
+            kind,
+            namespace: namespace.to_owned(),
+            name: name.map(str::to_owned),
+            when,
+            version: self.history.version(),
         }
     }
 
@@ -83,30 +128,36 @@ impl Hub {
             namespace: namespace.to_owned(),
             name: Some(name.to_owned()).filter(|name| !name.is_empty()),
         };
-        let version = self.api.resource_version();
+        let of_past = Kind::named(resource.kind);
+        let version = if of_past.is_some() { self.history.version() } else { self.api.resource_version() };
         let since = match from {
             WatchFrom::Beginning | WatchFrom::BeginningMarked => None,
+            WatchFrom::Now => Some(version),
             WatchFrom::Version(since) if since > version => {
-                return Err(Failure::new(
-                    504,
-                    "Timeout",
-                    format!("Too large resource version: {since}, current: {version}"),
-                ));
+                return Err(Failure::too_large_version(since, version));
             }
             WatchFrom::Version(since) => Some(since),
         };
         // What is not durable yet comes through the queue, once.
-        let told = self.untold.first().map_or(version, |event| event.version - 1);
-        let mut subscription = self.cache.subscribe(interest.clone(), since, version)?;
+        let untold = if of_past.is_some() { &self.untold_past } else { &self.untold };
+        let told = untold.first().map_or(version, |event| event.version - 1);
+        let cache = if of_past.is_some() { &mut self.past } else { &mut self.cache };
+        let mut subscription = cache.subscribe(interest.clone(), since, version)?;
         match from {
             WatchFrom::Beginning | WatchFrom::BeginningMarked => {
-                let there = self.api.list(resource.kind).filter(|object| interest.takes(object));
-                let settled = |object: &&Arc<Value>| version_of(object) <= told;
-                let first = there.filter(settled).map(|object| First::There(self.vault.unsealed(object)));
-                subscription.first = first.collect();
+                let there: Vec<Arc<Value>> = match of_past {
+                    Some(kind) => self.history.list(kind, When::Revision(told)).map(Arc::new).collect(),
+                    None => {
+                        let settled = |object: &&Arc<Value>| version_of(object) <= told;
+                        let there = self.api.list(resource.kind).filter(settled);
+                        there.map(|object| self.vault.unsealed(object)).collect()
+                    }
+                };
+                subscription.first =
+                    there.into_iter().filter(|object| interest.takes(object)).map(First::There).collect();
                 subscription.marked = from == WatchFrom::BeginningMarked;
             }
-            WatchFrom::Version(_) => subscription.first.retain(|first| match first {
+            WatchFrom::Now | WatchFrom::Version(_) => subscription.first.retain(|first| match first {
                 First::There(_) => true,
                 First::Changed(event) => event.version <= told,
             }),
@@ -114,33 +165,50 @@ impl Hub {
         Ok(Reply::Watch(subscription))
     }
 
+    /// What runs a program in a container that runs.
+    pub(super) fn exec(
+        &self,
+        namespace: &str,
+        name: &str,
+        container: &str,
+        command: Vec<String>,
+        tty: bool,
+    ) -> Result<Reply, Failure> {
+        let not_found = || Failure::not_found("", "pods", name);
+        let pod = self.api.get("Pod", namespace, name).ok_or_else(not_found)?;
+        let container = container_of(pod, name, container)?;
+        let lists = ["containers", "initContainers", "ephemeralContainers"];
+        if !lists.iter().any(|list| names(&pod["spec"][*list]).contains(&container)) {
+            return Err(Failure::bad_request(format!("container {container} is not valid for pod {name}")));
+        }
+        let phase = pod["status"]["phase"].as_str().unwrap_or_default();
+        if matches!(phase, "Succeeded" | "Failed") {
+            let what = format!("cannot exec into a container in a completed pod; current phase is {phase}");
+            return Err(Failure::bad_request(what));
+        }
+        if command.is_empty() {
+            return Err(Failure::bad_request("you must specify at least one command for the container"));
+        }
+        let uid = nodefold_k8s::pod_uid(pod["metadata"]["uid"].as_str().unwrap_or_default());
+        match self.host.exec(uid, &container, command, tty) {
+            None => {
+                let host = self.host.name();
+                let what = format!("a {host} host runs no programs in containers: only --backend linux does");
+                Err(Failure::not_implemented(what))
+            }
+            Some(Err(fault)) => {
+                Err(Failure::internal(format!("container not found ({container:?}): {fault}")))
+            }
+            Some(Ok(process)) => Ok(Reply::Exec(process)),
+        }
+    }
+
     /// Where a container's log is: of any name that the spec or the status tells, removed ones too (api-side §5.3).
     pub(super) fn log(&self, namespace: &str, name: &str, container: &str) -> Result<Reply, Failure> {
         let not_found = || Failure::not_found("", "pods", name);
         let pod = self.api.get("Pod", namespace, name).ok_or_else(not_found)?;
-        let names = |list: &Value| -> Vec<String> {
-            let entries = list.as_array().into_iter().flatten();
-            entries.filter_map(|entry| entry["name"].as_str()).map(str::to_owned).collect()
-        };
-        let spec = &pod["spec"];
-        let status = &pod["status"];
-        let container = match (container, names(&spec["containers"]).as_slice()) {
-            ("", [only]) => only.clone(),
-            ("", several) => {
-                let several = several.join(" ");
-                let inits = names(&spec["initContainers"]);
-                let inits = if inits.is_empty() {
-                    String::new()
-                } else {
-                    format!(" or one of the init containers: [{}]", inits.join(" "))
-                };
-                let what = format!(
-                    "a container name must be specified for pod {name}, choose one of: [{several}]{inits}"
-                );
-                return Err(Failure::bad_request(what));
-            }
-            (named, _) => named.to_owned(),
-        };
+        let (spec, status) = (&pod["spec"], &pod["status"]);
+        let container = container_of(pod, name, container)?;
         let lists = [
             &spec["containers"],
             &spec["initContainers"],
@@ -169,6 +237,32 @@ impl Hub {
             ended: terminal || state["terminated"].is_object(),
             waiting,
         }))
+    }
+}
+
+fn names(list: &Value) -> Vec<String> {
+    let entries = list.as_array().into_iter().flatten();
+    entries.filter_map(|entry| entry["name"].as_str()).map(str::to_owned).collect()
+}
+
+/// The container that is meant: the named one, or the pod's only one.
+fn container_of(pod: &Value, name: &str, container: &str) -> Result<String, Failure> {
+    match (container, names(&pod["spec"]["containers"]).as_slice()) {
+        ("", [only]) => Ok(only.clone()),
+        ("", several) => {
+            let several = several.join(" ");
+            let inits = names(&pod["spec"]["initContainers"]);
+            let inits = if inits.is_empty() {
+                String::new()
+            } else {
+                format!(" or one of the init containers: [{}]", inits.join(" "))
+            };
+            let what = format!(
+                "a container name must be specified for pod {name}, choose one of: [{several}]{inits}"
+            );
+            Err(Failure::bad_request(what))
+        }
+        (named, _) => Ok(named.to_owned()),
     }
 }
 

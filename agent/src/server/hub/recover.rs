@@ -3,10 +3,10 @@
 
 use super::node::Link;
 use super::recorder::Recorder;
-use super::{API_STREAM, Host, Hub, HubSettings, Listener};
+use super::{API_STREAM, Host, Hub, HubSettings, Listener, take_in};
 use crate::driver::Driver;
 use crate::fault::Fault;
-use crate::server::history::History;
+use crate::server::history::{Entry, HISTORY_STREAM, History};
 use crate::server::limits::Limits;
 use crate::server::metrics::Metrics;
 use crate::server::vault::Vault;
@@ -59,7 +59,8 @@ impl Hub {
         let vault = Vault::open(&settings.layout.data().join("secrets"))?;
         let mut cache = WatchCache::new(limits.changes_kept, limits.watch_queue, limits.watchers);
         let mut graph = NodeGraph::new();
-        let mut history = History::default();
+        let mut history = History::new(limits.history_kept);
+        let mut past = WatchCache::new(limits.changes_kept / 5, limits.watch_queue, limits.watchers);
         let (mut seen, mut requests, mut now) = (0, 0, Time(0));
         let (node, writer) = match resume::<Node>(storage.clone(), options.clone()) {
             Err(Error::NotAJournal { .. }) => {
@@ -78,12 +79,16 @@ impl Hub {
                 }
                 for entry in Reader::open(&storage).map_err(wrong)? {
                     let foreign = match entry.map_err(wrong)?.record {
-                        Record::Fact(event) => {
-                            history.fact(&event);
+                        Record::Foreign(foreign) if foreign.stream == API_STREAM => foreign,
+                        Record::Foreign(foreign) if foreign.stream == HISTORY_STREAM => {
+                            let entry = Entry::from_bytes(&foreign.bytes).map_err(|error| {
+                                Fault::refused(format!("a record of the history in the journal: {error}"))
+                            })?;
+                            take_in(&mut history, &mut past, &entry);
                             continue;
                         }
-                        Record::Foreign(foreign) if foreign.stream == API_STREAM => foreign,
                         Record::Foreign(_)
+                        | Record::Fact(_)
                         | Record::Header(_)
                         | Record::BatchEnd(_)
                         | Record::Snapshot(_)
@@ -95,7 +100,6 @@ impl Hub {
                     now = event.at.max(now);
                     requests += 1;
                     api.apply(&event);
-                    history.request(&event);
                     for change in api.watch_from(seen).into_iter().flatten() {
                         graph.changed(change);
                         let shown = match change.change {
@@ -122,10 +126,12 @@ impl Hub {
             cache,
             recorder: Recorder::default(),
             history,
+            past,
             metrics,
             seen,
             inbox: Vec::new(),
             untold: Vec::new(),
+            untold_past: Vec::new(),
             unanswered: Vec::new(),
             due: Vec::new(),
             now,

@@ -86,7 +86,31 @@ fn columns(kind: &str) -> &'static [Column] {
             ("Started", "date-time", false, "When it started."),
             ("Ended", "date-time", false, "When it ended."),
             ("Exit", "", false, "Its exit code, and why."),
+            ("Asked At", "date-time", true, "When it was asked for."),
+            ("Image", "", true, "Its image."),
             ("Name", "name", true, "The run's own name."),
+        ],
+        "VolumeRun" => &[
+            ("Pod", "", false, "The pod."),
+            ("Volume", "", false, "The volume."),
+            ("Run", "", false, "Which life of its name."),
+            ("Source", "", false, "What it is made from."),
+            ("Asked By", "", false, "Who asked for the volume."),
+            ("Mounted", "date-time", false, "When it was there."),
+            ("Unmounted", "date-time", false, "When nothing of it was left."),
+            ("Asked At", "date-time", true, "When it was asked for."),
+            ("Name", "name", true, "The run's own name."),
+        ],
+        "Allocation" => &[
+            NAME,
+            ("Generation", "", false, "Which generation of the pod is allocated."),
+            ("Containers", "", false, "The containers that it has."),
+            ("Volumes", "", false, "The volumes that it has."),
+            ("Asked By", "", false, "Who asked for it."),
+            ("Allocated", "date-time", false, "When it was allocated."),
+            ("Asked At", "date-time", true, "When it was asked for."),
+            ("Revision", "", true, "The number of the fact that decided it."),
+            ("Images", "", true, "The containers' images."),
         ],
         "Namespace" => &[NAME, ("Status", "", false, "The status of the namespace"), AGE],
         "Event" => &[
@@ -162,7 +186,42 @@ fn cells(kind: &str, object: &Value, now: Time) -> Value {
                 status["startedAt"],
                 or_none(&status["finishedAt"]),
                 exit,
+                or_none(&spec["askedAt"]),
+                spec["image"],
                 name
+            ])
+        }
+        "VolumeRun" => {
+            let (spec, status) = (&object["spec"], &object["status"]);
+            json!([
+                spec["pod"],
+                spec["volume"],
+                spec["generation"].to_string(),
+                spec["source"],
+                or_none(&spec["askedBy"]),
+                status["mountedAt"],
+                or_none(&status["unmountedAt"]),
+                or_none(&spec["askedAt"]),
+                name
+            ])
+        }
+        "Allocation" => {
+            let (spec, status) = (&object["spec"], &object["status"]);
+            let words = |list: &Value, field: &str| {
+                let words: Vec<&str> =
+                    list.as_array().into_iter().flatten().map(|entry| word(&entry[field])).collect();
+                if words.is_empty() { "<none>".to_owned() } else { words.join(",") }
+            };
+            json!([
+                name,
+                spec["generation"].to_string(),
+                words(&spec["containers"], "name"),
+                words(&spec["volumes"], "name"),
+                or_none(&spec["askedBy"]),
+                status["allocatedAt"],
+                or_none(&spec["askedAt"]),
+                status["revision"].to_string(),
+                words(&spec["containers"], "image")
             ])
         }
         "Namespace" => json!([name, phase_of_namespace(object), age]),

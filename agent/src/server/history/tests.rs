@@ -1,0 +1,145 @@
+//! The history folded from records as the node's loop writes them.
+#![allow(clippy::unwrap_used)]
+
+use super::*;
+use serde_json::json;
+
+const POD: PodUid = PodUid(7);
+
+fn at(seconds: u64) -> Time {
+    Time(1_767_225_600_000_000_000 + seconds * 1_000_000_000)
+}
+
+fn life(name: &str, attempt: u32) -> ContainerId {
+    ContainerId { name: name.into(), incarnation: 0, attempt }
+}
+
+fn fold(history: &mut History, seconds: u64, what: What) -> Vec<Changed> {
+    let entry = Entry { at: at(seconds), what };
+    let read = Entry::from_bytes(&entry.to_bytes()).unwrap();
+    assert_eq!(read, entry);
+    history.fold(&read)
+}
+
+fn asked(history: &mut History, seconds: u64, by: &str, generation: u64, names: &[&str]) {
+    let containers: Vec<Value> = names.iter().map(|name| json!({"name": name})).collect();
+    let pod = json!({"metadata": {"namespace": "default", "name": "web", "generation": generation, "uid": POD.to_string()},
+        "spec": {"containers": containers, "volumes": [{"name": "v"}]}});
+    let what = history.asked(by, &pod).unwrap();
+    fold(history, seconds, what);
+    assert_eq!(history.asked(by, &pod), None, "a generation is asked for once");
+}
+
+fn started(history: &mut History, seconds: u64, container: ContainerId) {
+    let what = What::Started { pod: POD, container, image: "busybox:1".into(), since: at(seconds) };
+    fold(history, seconds, what);
+}
+
+fn ended(history: &mut History, seconds: u64, container: ContainerId, code: i32) -> Vec<Changed> {
+    let exit =
+        Exit { code, signal: None, reason: "Error".into(), started_at: None, finished_at: at(seconds) };
+    fold(history, seconds, What::Ended { pod: POD, container, exit })
+}
+
+fn allocated(history: &mut History, seconds: u64, generation: u64) -> Vec<Changed> {
+    let spec = json!({"containers": [], "volumes": []});
+    fold(history, seconds, What::Allocated { pod: POD, generation, revision: seconds, spec })
+}
+
+/// jane's pod gets a container of joe's; its own crashes and comes again; the pod goes.
+fn story(kept: usize) -> History {
+    let mut history = History::new(kept);
+    asked(&mut history, 0, "jane", 1, &["app"]);
+    assert_eq!(allocated(&mut history, 0, 1)[0].change, ChangeType::Added);
+    fold(
+        &mut history,
+        1,
+        What::Mounted {
+            pod: POD,
+            volume: VolumeId { name: "v".into(), generation: 0 },
+            source: "emptyDir".into(),
+        },
+    );
+    started(&mut history, 1, life("app", 0));
+    asked(&mut history, 5, "joe", 2, &["app", "tool"]);
+    let changed = allocated(&mut history, 5, 2);
+    assert_eq!(changed[0].change, ChangeType::Modified);
+    assert_eq!(changed[0].old.as_ref().unwrap()["spec"]["generation"], 1);
+    started(&mut history, 6, life("tool", 0));
+    assert_eq!(ended(&mut history, 9, life("app", 0), 3)[0].object["status"]["exitCode"], 3);
+    started(&mut history, 10, life("app", 1));
+    history
+}
+
+fn names(history: &History, kind: Kind, when: When) -> Vec<String> {
+    let word = |object: &Value| match kind {
+        Kind::ContainerRun => {
+            format!("{}.{}", object["spec"]["container"].as_str().unwrap(), object["spec"]["attempt"])
+        }
+        Kind::VolumeRun => object["spec"]["volume"].as_str().unwrap().to_owned(),
+        Kind::Allocation => object["spec"]["generation"].to_string(),
+    };
+    history.list(kind, when).map(|object| word(&object)).collect()
+}
+
+#[test]
+fn who_asked_for_what_and_when_it_ran() {
+    let history = story(100);
+    let runs: Vec<Value> = history.list(Kind::ContainerRun, When::Now).collect();
+    let by: Vec<&str> = runs.iter().map(|run| run["spec"]["askedBy"].as_str().unwrap()).collect();
+    assert_eq!(by, ["jane", "joe", "jane"]);
+    let runs = |when| names(&history, Kind::ContainerRun, when);
+    assert_eq!(runs(When::At(at(7))), ["app.0", "tool.0"]);
+    assert_eq!(runs(When::At(at(9))), ["tool.0"]);
+    assert_eq!(runs(When::AsOf(at(9))), ["app.0", "tool.0"]);
+    let then: Vec<Value> = history.list(Kind::ContainerRun, When::AsOf(at(8))).collect();
+    assert_eq!(then[0]["status"]["exitCode"], Value::Null, "nobody knew how it would end");
+    let allocations = |when| names(&history, Kind::Allocation, when);
+    assert_eq!(allocations(When::Now), ["2"]);
+    assert_eq!(allocations(When::At(at(3))), ["1"]);
+    assert_eq!(allocations(When::AsOf(at(3))), ["1"]);
+    let now = history.get(Kind::Allocation, "default", "web").unwrap();
+    assert_eq!((&now["spec"]["askedBy"], &now["status"]["revision"]), (&json!("joe"), &json!(5)));
+    let volume = history.list(Kind::VolumeRun, When::Now).next().unwrap();
+    assert_eq!((&volume["spec"]["askedBy"], &volume["spec"]["source"]), (&json!("jane"), &json!("emptyDir")));
+}
+
+/// Every version that was, asked for later, is what was listed then.
+#[test]
+fn any_version_can_be_asked_for() {
+    let mut history = story(100);
+    let kinds = [Kind::ContainerRun, Kind::VolumeRun, Kind::Allocation];
+    let all = |history: &History, when: When| -> Vec<Vec<Value>> {
+        kinds.iter().map(|kind| history.list(*kind, when).collect()).collect()
+    };
+    let mut seen = vec![(history.version(), all(&history, When::Now))];
+    ended(&mut history, 12, life("tool", 0), 0);
+    seen.push((history.version(), all(&history, When::Now)));
+    ended(&mut history, 13, life("app", 1), 0);
+    fold(
+        &mut history,
+        14,
+        What::Unmounted { pod: POD, volume: VolumeId { name: "v".into(), generation: 0 } },
+    );
+    let gone = fold(&mut history, 15, What::Left { pod: POD });
+    assert_eq!(gone[0].change, ChangeType::Deleted);
+    seen.push((history.version(), all(&history, When::Now)));
+    for (version, then) in seen {
+        assert_eq!(all(&history, When::Revision(version)), then, "version {version}");
+    }
+    assert!(!history.knows(POD));
+    assert_eq!(names(&history, Kind::Allocation, When::Now), Vec::<String>::new());
+}
+
+#[test]
+fn what_is_forgotten_is_known_to_be() {
+    let mut history = story(1);
+    assert!(history.remembers(Kind::ContainerRun, When::Now));
+    ended(&mut history, 12, life("tool", 0), 0);
+    assert_eq!(names(&history, Kind::ContainerRun, When::Now), ["tool.0", "app.1"]);
+    assert!(!history.remembers(Kind::ContainerRun, When::Now));
+    assert!(!history.remembers(Kind::ContainerRun, When::At(at(8))));
+    assert!(history.remembers(Kind::ContainerRun, When::At(at(9))), "what it forgot had ended by then");
+    assert!(history.remembers(Kind::Allocation, When::Now));
+    assert!(history.remembers(Kind::VolumeRun, When::Now));
+}
