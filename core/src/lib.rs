@@ -55,6 +55,7 @@ pub mod snapshot;
 pub mod spec;
 pub mod state;
 pub mod status;
+pub mod text;
 pub mod time;
 pub mod views;
 mod volumes;

@@ -14,7 +14,7 @@ use core::ops::Deref;
 #[derive(Clone, Debug, PartialEq, Eq, bincode::Encode, bincode::Decode)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "rkyv", derive(rkyv::Archive, rkyv::Serialize, rkyv::Deserialize))]
-pub struct Blob(pub Arc<str>);
+pub struct Blob(pub Name);
 
 impl Default for Blob {
     fn default() -> Blob {

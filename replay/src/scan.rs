@@ -4,11 +4,11 @@
 
 use memchr::{memchr, memmem};
 use std::borrow::Cow;
-use std::sync::Arc;
+use nodefold_core::ids::Name;
 
 /// A shared string from bytes; what is no UTF-8 becomes U+FFFD.
-pub fn name(bytes: &[u8]) -> Arc<str> {
-    String::from_utf8_lossy(bytes).into()
+pub fn name(bytes: &[u8]) -> Name {
+    String::from_utf8_lossy(bytes).into_owned().into()
 }
 
 /// Whether `needle` occurs.
