@@ -30,7 +30,8 @@ const PASSES: usize = 5;
 /// Its first container crashes.
 fn exit(bench: &mut Bench, pod: PodUid) {
     let (id, _) = bench.node.instances(pod).into_iter().next().expect("a running container");
-    let exit = Exit { code: 1, signal: None, reason: "Error".into(), started_at: None, finished_at: bench.now };
+    let exit =
+        Exit { code: 1, signal: None, reason: "Error".into(), started_at: None, finished_at: bench.now };
     bench.fact(Fact::ContainerExited { pod, container: id, exit });
     bench.drain();
 }

@@ -42,6 +42,7 @@ pub mod config;
 pub mod context;
 mod digest;
 pub mod event;
+pub mod few;
 pub mod ids;
 pub mod node;
 mod observe;

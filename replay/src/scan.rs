@@ -3,8 +3,8 @@
 //! Everything here is linear in its input and allocates nothing unless it says so.
 
 use memchr::{memchr, memmem};
-use std::borrow::Cow;
 use nodefold_core::ids::Name;
+use std::borrow::Cow;
 
 /// A shared string from bytes; what is no UTF-8 becomes U+FFFD.
 pub fn name(bytes: &[u8]) -> Name {

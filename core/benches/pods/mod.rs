@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each bench uses its part")]
 
 use nodefold_core::event::{Event, Fact};
-use nodefold_core::ids::{ObjectKind, ObjectRef, PodUid, Source};
+use nodefold_core::ids::{Name, ObjectKind, ObjectRef, PodUid, Source};
 use nodefold_core::resources::{ResourceList, ResourceName, Resources};
 use nodefold_core::spec::*;
 use nodefold_core::time::{Nanos, Time};
@@ -10,11 +10,13 @@ use nodefold_core::{Commands, Config, Node};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-fn container(name: &str, mounts: &[&str]) -> Arc<Container> {
+const IMAGE: &str = "registry.local/busybox:1";
+
+fn container(name: &str, image: &Name, mounts: &[&str]) -> Arc<Container> {
     let requests = ResourceList::from_pairs([(ResourceName::Cpu, 1), (ResourceName::Memory, 1 << 20)]);
     Arc::new(Container {
         resources: Resources { requests, limits: ResourceList::default() },
-        image: "registry.local/busybox:1".into(),
+        image: image.clone(),
         pull_policy: PullPolicy::IfNotPresent,
         restart_on_mount_change: true,
         mounts: mounts
@@ -36,8 +38,13 @@ pub fn pod(n: u128, generation: u64) -> Pod {
         optional: false,
     };
     let volume = |name: &str, source| Arc::new(Volume { name: name.into(), source, rest: Blob::default() });
+    // A long text is shared within a spec, as the boundary has it.
+    let image: Name = IMAGE.into();
     let spec = PodSpec {
-        containers: vec![container("app", &["scratch", "config"]), container("side", &["secret"])],
+        containers: vec![
+            container("app", &image, &["scratch", "config"]),
+            container("side", &image, &["secret"]),
+        ],
         volumes: vec![
             volume("scratch", VolumeSource::EmptyDir { medium: Medium::Disk, size_limit: None }),
             volume("config", VolumeSource::ConfigMap(object(ObjectKind::ConfigMap, "config"))),
@@ -62,7 +69,8 @@ pub fn pod(n: u128, generation: u64) -> Pod {
 pub fn with_task(n: u128, generation: u64) -> Pod {
     let mut pod = pod(n, generation);
     let spec = Arc::make_mut(&mut pod.spec);
-    spec.containers.push(container("task", &["workspace"]));
+    let image = spec.containers[0].image.clone();
+    spec.containers.push(container("task", &image, &["workspace"]));
     spec.volumes.push(Arc::new(Volume {
         name: "workspace".into(),
         source: VolumeSource::EmptyDir { medium: Medium::Memory, size_limit: None },
