@@ -135,7 +135,7 @@ fn actuated_volume(volume: &VolumeState) -> Value {
     let asked = match volume.phase {
         VolumePhase::Mounting { .. } => Some("mount"),
         VolumePhase::Unmounting { .. } => Some("unmount"),
-        VolumePhase::Mounted if volume.refreshing.is_some() => Some("refresh"),
+        VolumePhase::Mounted if volume.upkeep.refreshing.is_some() => Some("refresh"),
         VolumePhase::Pending | VolumePhase::Mounted | VolumePhase::Failed | VolumePhase::Uncertain => None,
     };
     if let Some(asked) = asked {
@@ -168,7 +168,7 @@ fn actual(pod: &PodState) -> Value {
     let volumes = pod.volumes.iter().map(|v| {
         let mut out = named(&v.id.name, v.id.generation);
         out.insert("state".into(), json!(v.phase.label()));
-        if let Some(error) = &v.error {
+        if let Some(error) = &v.upkeep.error {
             out.insert("error".into(), json!(&**error));
         }
         if v.stale {

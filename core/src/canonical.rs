@@ -11,7 +11,7 @@ use crate::publish::mirror::{FullName, MirrorState};
 use crate::state::container::crash_backoff;
 use crate::state::{
     ContainerState, HookState, InProgress, InstancePhase, Lifecycle, Pending, PodState, Publication, Retry,
-    Sandbox, SandboxPhase, Shown, Stop, Surplus, Termination, VolumePhase, VolumeState,
+    Sandbox, SandboxPhase, Shown, Stop, Surplus, Termination, Upkeep, VolumePhase, VolumeState,
 };
 use crate::time::{Nanos, Time};
 use alloc::collections::BTreeMap;
@@ -229,7 +229,7 @@ impl Lens<'_> {
             let Shown { digest, is_terminal, ip: _, conditions: _, ends, pull_errors } = shown;
             (Some(*digest) == *sent, *is_terminal, ends, pull_errors)
         });
-        let told = (*stale, sent.is_some(), *mirror, *terminal_acknowledged);
+        let told = (*stale, sent.is_some(), mirror, *terminal_acknowledged);
         codec::hash(&(shown, told, self.ops(*writing), self.retry(retry)))
     }
 
@@ -253,18 +253,14 @@ impl Lens<'_> {
             spec,
             removed,
             phase,
-            error,
             retry,
-            refreshing,
-            refresh_retry,
             content,
             stale,
-            renew_at,
-            image_digest: _,
-            usage,
             collision_told,
             reconstructed,
+            upkeep,
         } = volume;
+        let Upkeep { error, refreshing, refresh_retry, renew_at, image_digest: _, usage } = &**upkeep;
         let phase = match *phase {
             VolumePhase::Pending => (0u8, None),
             VolumePhase::Mounting { op } => (1, Some(op)),

@@ -10,7 +10,6 @@ use crate::node::ObjectRecord;
 use crate::publish::mirror::FullName;
 use crate::time::Time;
 use alloc::collections::BTreeMap;
-use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 /// Why something wants to be looked at again: the reason of a wake-up.
@@ -173,7 +172,7 @@ pub fn sentence(parts: core::fmt::Arguments<'_>) -> Word {
 
 /// Text into a `Name`.
 pub fn text(parts: core::fmt::Arguments<'_>) -> Name {
-    Arc::from(alloc::fmt::format(parts))
+    alloc::fmt::format(parts).into()
 }
 
 /// What an event touched: pods, and names of static pods whose mirrors want a look. Sorted, each once.

@@ -2,72 +2,8 @@
 //!
 //! Owns the newtypes every room shares. Holds no rule.
 
-use alloc::borrow::Cow;
-use alloc::string::String;
-use alloc::sync::Arc;
+pub use crate::text::{Name, Word};
 use core::fmt;
-use core::ops::Deref;
-
-/// A name as Kubernetes spells it: a container's, a volume's, a namespace's.
-pub type Name = Arc<str>;
-
-/// A word or sentence that is told: mostly one of our own, which costs nothing.
-#[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub struct Word(Cow<'static, str>);
-
-impl Deref for Word {
-    type Target = str;
-    fn deref(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for Word {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&**self, f)
-    }
-}
-
-impl fmt::Display for Word {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self)
-    }
-}
-
-impl From<&'static str> for Word {
-    fn from(text: &'static str) -> Word {
-        Word(Cow::Borrowed(text))
-    }
-}
-
-impl From<String> for Word {
-    fn from(text: String) -> Word {
-        Word(Cow::Owned(text))
-    }
-}
-
-impl From<&Name> for Word {
-    fn from(text: &Name) -> Word {
-        String::from(&**text).into()
-    }
-}
-
-impl bincode::Encode for Word {
-    fn encode<E: bincode::enc::Encoder>(&self, encoder: &mut E) -> Result<(), bincode::error::EncodeError> {
-        self.0.encode(encoder)
-    }
-}
-
-impl<C> bincode::Decode<C> for Word {
-    fn decode<D: bincode::de::Decoder<Context = C>>(
-        decoder: &mut D,
-    ) -> Result<Word, bincode::error::DecodeError> {
-        String::decode(decoder).map(Word::from)
-    }
-}
-
-bincode::impl_borrow_decode!(Word);
 
 /// A pod's UID: the 128 bits of its UUID. A UID that is no UUID (a static pod may have any) is hashed into one
 /// at the boundary, so that the core compares sixteen bytes and never a string.

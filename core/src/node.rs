@@ -260,18 +260,32 @@ impl Node {
 
     /// The rooms below `observe`, for the pods that were touched.
     fn settle(&mut self, mut touched: Touched, out: &mut Commands) {
-        let only = if let [uid] = touched.pods() { self.state.pods.get(uid) } else { None };
-        let claims = !self.state.preemptors.is_empty();
-        if claims || only.is_none_or(|pod| !allocate::is_through(pod, &self.state.queue)) {
+        // A pod that is touched alone is mostly through with the first room; it is looked up once to see that and go on.
+        let mut allocated = touched.pods().len() != 1 || !self.state.preemptors.is_empty();
+        if allocated {
             allocate::room(&mut self.state, &mut touched, out);
         }
         let mut static_names = Vec::new();
         let (may_undo, runtime_seen) = (self.state.may_undo(), self.state.recovery.runtime.seen);
-        for &uid in touched.pods() {
+        let mut next = 0;
+        while let Some(&uid) = touched.pods().get(next) {
+            let state = &mut self.state;
+            let Some(pod) = state.pods.get_mut(&uid) else {
+                self.cache.pod_touched(uid);
+                self.latest.push(uid);
+                next += 1;
+                continue;
+            };
+            if !allocated && !allocate::is_through(pod, &state.queue) {
+                // May touch more of them, one before this one too.
+                allocate::room(state, &mut touched, out);
+                allocated = true;
+                continue;
+            }
+            next += 1;
             self.cache.pod_touched(uid);
             self.latest.push(uid);
-            let state = &mut self.state;
-            let Some(pod) = state.pods.get_mut(&uid).map(Arc::make_mut) else { continue };
+            let pod = Arc::make_mut(pod);
             let mirror = match pod.pod.source {
                 Source::Api => None,
                 Source::File => {

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use rkyv::rancor::Error;
 
 /// Names the layout of snapshots. Another name means that the state must be folded anew from the log.
-pub const LAYOUT: &str = concat!("nodefold-core ", env!("CARGO_PKG_VERSION"), " state 4");
+pub const LAYOUT: &str = concat!("nodefold-core ", env!("CARGO_PKG_VERSION"), " state 5");
 
 /// Bytes that are no snapshot of this layout.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,6 +3,7 @@
 //!
 //! A `PodSpec` is immutable once built and shared by `Arc`: desired and allocated are two pointers to such values.
 
+use crate::few::Few;
 use crate::ids::{Name, ObjectRef, PodUid, Source};
 use crate::resources::{QosClass, ResourceName, Resources};
 use crate::time::{Nanos, Time};
@@ -14,7 +15,7 @@ use core::ops::Deref;
 #[derive(Clone, Debug, PartialEq, Eq, bincode::Encode, bincode::Decode)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "rkyv", derive(rkyv::Archive, rkyv::Serialize, rkyv::Deserialize))]
-pub struct Blob(pub Arc<str>);
+pub struct Blob(pub Name);
 
 impl Default for Blob {
     fn default() -> Blob {
@@ -103,11 +104,11 @@ pub struct PodSpec {
     /// `hostNetwork`.
     pub host_network: bool,
     /// `nodeSelector` and the required node affinity: terms are alternatives, requirements of a term hold together.
-    pub node_selector: Vec<NodeSelectorTerm>,
+    pub node_selector: Few<NodeSelectorTerm>,
     /// Host ports of all containers.
-    pub host_ports: Vec<HostPort>,
+    pub host_ports: Few<HostPort>,
     /// `readinessGates` condition types; met by conditions that others write (`Fact::ReadinessGate`).
-    pub readiness_gates: Vec<Name>,
+    pub readiness_gates: Few<Name>,
     /// `os.name` is windows: never resized, never dynamic (P6).
     pub windows: bool,
     /// All other fields of the spec.
@@ -142,11 +143,11 @@ pub struct Container {
     /// `restartPolicy` of the container. `Always` on an init container makes it a sidecar.
     pub restart_policy: Option<RestartPolicy>,
     /// `restartPolicyRules` (KEP-5307), first match wins.
-    pub restart_rules: Vec<RestartRule>,
+    pub restart_rules: Few<RestartRule>,
     /// Requests and limits.
     pub resources: Resources,
     /// Resources whose in-place resize needs a restart (`resizePolicy: RestartContainer`).
-    pub resize_restarts: Vec<ResourceName>,
+    pub resize_restarts: Few<ResourceName>,
     /// Mounts in the order of the spec.
     pub mounts: Vec<VolumeMount>,
     /// `dynamicVolumePolicy.restartPolicy: RestartContainer` (KEP-6395).
@@ -474,9 +475,9 @@ impl Pod {
             termination_grace: Nanos::secs(1),
             active_deadline: None,
             host_network: false,
-            node_selector: Vec::new(),
-            host_ports: Vec::new(),
-            readiness_gates: Vec::new(),
+            node_selector: Few::default(),
+            host_ports: Few::default(),
+            readiness_gates: Few::default(),
             windows: false,
             rest: Blob::default(),
         };
@@ -503,9 +504,9 @@ impl Container {
             image: "".into(),
             pull_policy: PullPolicy::IfNotPresent,
             restart_policy: None,
-            restart_rules: Vec::new(),
+            restart_rules: Few::default(),
             resources: Resources::default(),
-            resize_restarts: Vec::new(),
+            resize_restarts: Few::default(),
             mounts: Vec::new(),
             restart_on_mount_change: false,
             startup_probe: None,

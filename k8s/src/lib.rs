@@ -36,6 +36,7 @@ mod read_container;
 mod read_pod;
 mod read_volume;
 mod schema;
+mod share;
 mod spans;
 mod status;
 pub mod time;

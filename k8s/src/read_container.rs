@@ -4,6 +4,7 @@ use crate::defaults::default_pull_policy;
 use crate::fields::{Fields, Problems};
 use crate::problem::{self, FieldProblem, ProblemReason};
 use crate::read_pod::{read_resources, seconds};
+use nodefold_core::few::Few;
 use nodefold_core::resources::ResourceName;
 use nodefold_core::spec::{
     Container, Probe, PullPolicy, RestartAction, RestartPolicy, RestartRule, VolumeMount,
@@ -88,7 +89,7 @@ pub(crate) fn read(path: String, value: Value, list: ContainerList, out: &mut Pr
     }
 }
 
-fn restart_rules(fields: &mut Fields, out: &mut Problems) -> Vec<RestartRule> {
+fn restart_rules(fields: &mut Fields, out: &mut Problems) -> Few<RestartRule> {
     let path = fields.path_of("restartPolicyRules");
     let rules = fields.list("restartPolicyRules", out).into_iter().enumerate();
     rules.filter_map(|(i, rule)| restart_rule(problem::index(&path, i), rule, out)).collect()
@@ -124,7 +125,7 @@ fn restart_rule(path: String, value: Value, out: &mut Problems) -> Option<Restar
 }
 
 /// A digest: `resizePolicy` stays whole in the rest, since it also says `NotRequired`.
-fn resize_restarts(fields: &Fields) -> Vec<ResourceName> {
+fn resize_restarts(fields: &Fields) -> Few<ResourceName> {
     let policies = fields.peek("resizePolicy").and_then(Value::as_array).into_iter().flatten();
     policies
         .filter(|p| p.get("restartPolicy").and_then(Value::as_str) == Some("RestartContainer"))

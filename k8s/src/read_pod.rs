@@ -10,7 +10,9 @@ use crate::problem::{self, FieldProblem, ProblemReason};
 use crate::qos::stored_qos_class;
 use crate::read_container::{self, ContainerList, RESTART_POLICIES};
 use crate::read_volume;
+use crate::share;
 use crate::time;
+use nodefold_core::few::Few;
 use nodefold_core::ids::{Name, PodUid, Source};
 use nodefold_core::resources::Resources;
 use nodefold_core::spec::{
@@ -164,7 +166,7 @@ fn read_spec(
         spec.keep("priority", Value::from(0)); // the core can't tell it from an absent one
     }
     let active_deadline = spec.integer("activeDeadlineSeconds", out).map(seconds);
-    PodSpec {
+    let mut read = PodSpec {
         restart_policy: spec.choice("restartPolicy", &RESTART_POLICIES, out).unwrap_or(RestartPolicy::Always),
         init_containers,
         containers,
@@ -179,19 +181,21 @@ fn read_spec(
             .map_or(Nanos::secs(30), seconds),
         active_deadline,
         host_network: spec.flag("hostNetwork", out),
-        node_selector: node_selector(&spec, out),
-        host_ports,
+        node_selector: node_selector(&spec, out).into(),
+        host_ports: host_ports.into(),
         readiness_gates: readiness_gates(&mut spec, out),
         windows: spec.peek("os").and_then(|os| os.get("name")).and_then(Value::as_str) == Some("windows"),
         rest: spec.rest(),
-    }
+    };
+    share::texts(&mut read);
+    read
 }
 
 pub(crate) fn read_resources(resources: &mut Fields, out: &mut Problems) -> Resources {
     Resources { requests: resources.amounts("requests", out), limits: resources.amounts("limits", out) }
 }
 
-fn readiness_gates(spec: &mut Fields, out: &mut Problems) -> Vec<Name> {
+fn readiness_gates(spec: &mut Fields, out: &mut Problems) -> Few<Name> {
     let path = spec.path_of("readinessGates");
     let gates = spec.list("readinessGates", out).into_iter().enumerate();
     gates

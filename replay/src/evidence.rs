@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A shared string.
-pub type Name = Arc<str>;
+pub use nodefold_core::ids::Name;
 
 /// Which kind of witness says it.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -3,12 +3,12 @@
 //! Everything here is linear in its input and allocates nothing unless it says so.
 
 use memchr::{memchr, memmem};
+use nodefold_core::ids::Name;
 use std::borrow::Cow;
-use std::sync::Arc;
 
 /// A shared string from bytes; what is no UTF-8 becomes U+FFFD.
-pub fn name(bytes: &[u8]) -> Arc<str> {
-    String::from_utf8_lossy(bytes).into()
+pub fn name(bytes: &[u8]) -> Name {
+    String::from_utf8_lossy(bytes).into_owned().into()
 }
 
 /// Whether `needle` occurs.

@@ -26,6 +26,10 @@ pub fn changes(container: &ContainerState) -> Vec<ResourceName> {
 /// (case 81).
 fn differences(want: &Resources, have: &Resources) -> Vec<ResourceName> {
     let mut changed = Vec::new();
+    // Nearly always they are one list.
+    if want == have {
+        return changed;
+    }
     let cpu = ResourceName::Cpu;
     let request = (want.requests.get(&cpu), have.requests.get(&cpu));
     let limit = (want.limits.get(&cpu), have.limits.get(&cpu));

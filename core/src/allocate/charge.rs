@@ -4,7 +4,7 @@
 use crate::ids::PodUid;
 use crate::node::State;
 use crate::resources::{ResourceList, ResourceName};
-use crate::state::{ContainerKind, Lifecycle, PodState};
+use crate::state::{Allocation, ContainerKind, ContainerState, Lifecycle, PodState};
 use alloc::sync::Arc;
 
 /// The pod's charge as its state has it now.
@@ -13,11 +13,32 @@ pub fn of(pod: &PodState) -> ResourceList {
         (Lifecycle::Waiting | Lifecycle::Terminated, _) | (_, None) => ResourceList::default(),
         (Lifecycle::Active | Lifecycle::Terminating(_), Some(allocated)) => {
             let mut charge = allocated.charge.clone();
-            charge.raise_to(&actuated(pod));
-            charge.set(ResourceName::Pods, 1);
+            if !holds_what_is_allocated(pod, allocated) {
+                charge.raise_to(&actuated(pod));
+                charge.set(ResourceName::Pods, 1);
+            }
             charge
         }
     }
+}
+
+/// Each container that runs is allocated, and holds what the allocation says: then they hold no more together than the sum
+/// that was taken when it was allocated, unless the pod's own resources took the place of that sum.
+fn holds_what_is_allocated(pod: &PodState, allocated: &Allocation) -> bool {
+    let as_allocated = |c: &ContainerState| {
+        c.instance.as_ref().is_none_or(|i| c.removed.is_none() && i.resources == c.spec.resources)
+    };
+    let holds = allocated.spec.resources.is_none() && pod.containers.iter().all(as_allocated);
+    debug_assert!(
+        !holds || {
+            let mut raised = allocated.charge.clone();
+            raised.raise_to(&actuated(pod));
+            raised == allocated.charge
+        },
+        "the containers of {} hold more than the sum that is allocated",
+        pod.pod.uid
+    );
+    holds
 }
 
 /// What it would be charged if its desired spec were allocated, of the resources that it would then be charged more of.

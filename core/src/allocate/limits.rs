@@ -17,7 +17,7 @@ fn volume_over_limit(pod: &PodState) -> Option<Name> {
         let VolumeSource::EmptyDir { size_limit: Some(limit), .. } = volume.spec.as_ref()?.source else {
             return None;
         };
-        (volume.usage? > limit).then(|| {
+        (volume.upkeep.usage? > limit).then(|| {
             let limit = crate::resources::bytes(limit);
             text(format_args!(
                 "Usage of EmptyDir volume \"{}\" exceeds the limit \"{limit}\". ",
@@ -47,7 +47,7 @@ fn pod_over_limit(pod: &PodState) -> Option<Name> {
         super::limit_of_all(pod.spec(), &ResourceName::EphemeralStorage).filter(|limit| *limit > 0)?;
     let on_disk = |volume: &crate::state::VolumeState| match volume.spec.as_ref().map(|s| &s.source) {
         Some(VolumeSource::EmptyDir { medium: Medium::Memory | Medium::HugePages, .. }) => 0,
-        Some(_) | None => volume.usage.unwrap_or(0),
+        Some(_) | None => volume.upkeep.usage.unwrap_or(0),
     };
     let volumes: u64 = pod.volumes.iter().map(on_disk).fold(0, u64::saturating_add);
     let containers: u64 = pod.containers.iter().filter_map(|c| c.usage).fold(0, u64::saturating_add);

@@ -47,7 +47,7 @@ pub(super) fn agent_started(r: &mut Recording<'_>, boot_id: u128) {
 fn forget_operations(pod: &mut PodState, rebooted: bool) {
     pod.content_changed = true;
     for volume in &mut pod.volumes {
-        volume.refreshing = None;
+        volume.upkeep.change(|upkeep| upkeep.refreshing = None);
         volume.content = crate::node::Digest::default();
         volume.phase = match volume.phase {
             VolumePhase::Mounting { .. } | VolumePhase::Unmounting { .. } => VolumePhase::Uncertain,

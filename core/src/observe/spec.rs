@@ -213,7 +213,7 @@ pub(super) fn object_changed(r: &mut Recording<'_>, object: &ObjectRef, version:
                 volume.spec.as_ref().is_some_and(|s| s.source.objects().iter().any(|o| o.object == *object));
             if shows {
                 volume.retry.clear();
-                volume.refresh_retry.clear();
+                volume.upkeep.change(|upkeep| upkeep.refresh_retry.clear());
             }
         }
     }

@@ -27,11 +27,13 @@ pub(super) fn mounted(
         return r.stale(uid, op);
     };
     volume.phase = VolumePhase::Mounted;
-    volume.error = None;
     volume.retry.clear();
     volume.reconstructed = false;
-    volume.renew_at = renew_at.map(|at| no_sooner(at, now));
-    volume.image_digest = image_digest.clone();
+    volume.upkeep.change(|upkeep| {
+        upkeep.error = None;
+        upkeep.renew_at = renew_at.map(|at| no_sooner(at, now));
+        upkeep.image_digest = image_digest.clone();
+    });
     pod.content_changed = true;
     newer_than_look(r, uid, id);
     r.moved(uid, Subject::Volume(id.clone()), "Mounting", "Mounted");
@@ -61,7 +63,7 @@ pub(super) fn mount_failed(r: &mut Recording<'_>, op: OpId, uid: PodUid, id: &Vo
         (ErrorClass::Final | ErrorClass::Transient, true) => VolumePhase::Uncertain,
     };
     let to = volume.phase.label();
-    volume.error = Some(error.message.clone());
+    volume.upkeep.change(|upkeep| upkeep.error = Some(error.message.clone()));
     volume.retry.fail(now, timing.volume_backoff_initial, timing.volume_backoff_max);
     let frozen = volume.removed.is_some();
     newer_than_look(r, uid, id);
@@ -100,7 +102,7 @@ pub(super) fn unmount_failed(r: &mut Recording<'_>, op: OpId, uid: PodUid, id: &
     };
     // Half undone is uncertain (PR #100183), and is told, which a kubelet doesn't (I14, D13).
     volume.phase = VolumePhase::Uncertain;
-    volume.error = Some(error.message.clone());
+    volume.upkeep.change(|upkeep| upkeep.error = Some(error.message.clone()));
     volume.retry.fail(now, timing.volume_backoff_initial, timing.volume_backoff_max);
     r.moved(uid, Subject::Volume(id.clone()), "Unmounting", "Uncertain");
     let message = sentence(format_args!(
@@ -113,12 +115,14 @@ pub(super) fn unmount_failed(r: &mut Recording<'_>, op: OpId, uid: PodUid, id: &
 pub(super) fn refreshed(r: &mut Recording<'_>, op: OpId, uid: PodUid, id: &VolumeId, renew_at: Option<Time>) {
     let now = r.state.now;
     let Some(pod) = r.pod_unchanged(uid) else { return };
-    let Some(volume) = pod.volume_of(id).filter(|v| v.refreshing == Some(op)) else {
+    let Some(volume) = pod.volume_of(id).filter(|v| v.upkeep.refreshing == Some(op)) else {
         return r.stale(uid, op);
     };
-    volume.refreshing = None;
-    volume.refresh_retry.clear();
-    volume.renew_at = renew_at.map(|at| no_sooner(at, now));
+    volume.upkeep.change(|upkeep| {
+        upkeep.refreshing = None;
+        upkeep.refresh_retry.clear();
+        upkeep.renew_at = renew_at.map(|at| no_sooner(at, now));
+    });
     pod.content_changed = true;
 }
 
@@ -131,15 +135,18 @@ fn no_sooner(renew_at: Time, now: Time) -> Time {
 pub(super) fn refresh_failed(r: &mut Recording<'_>, op: OpId, uid: PodUid, id: &VolumeId, error: &OpError) {
     let (now, timing) = (r.state.now, r.state.config.timing.clone());
     let Some(pod) = r.pod_unchanged(uid) else { return };
-    let Some(volume) = pod.volume_of(id).filter(|v| v.refreshing == Some(op)) else {
+    let Some(volume) = pod.volume_of(id).filter(|v| v.upkeep.refreshing == Some(op)) else {
         return r.stale(uid, op);
     };
     // The old content is intact (I6, D12): the phase stays, and the digest of what it shows is forgotten so that the
     // refresh is due again.
-    volume.refreshing = None;
     volume.content = crate::node::Digest::default();
-    let first = volume.refresh_retry.failures() == 0;
-    volume.refresh_retry.fail(now, timing.volume_backoff_initial, timing.volume_backoff_max);
+    let first = volume.upkeep.change(|upkeep| {
+        upkeep.refreshing = None;
+        let first = upkeep.refresh_retry.failures() == 0;
+        upkeep.refresh_retry.fail(now, timing.volume_backoff_initial, timing.volume_backoff_max);
+        first
+    });
     let frozen = volume.removed.is_some();
     pod.content_changed = true;
     // Once per run of failures, and never for a volume that is going (D11).
@@ -157,7 +164,10 @@ pub(super) fn usage_reported(r: &mut Recording<'_>, uid: PodUid, of: &UsageOf, b
     }
     let Some(pod) = r.state.pod_mut(uid) else { return };
     let known = match of {
-        UsageOf::Volume(id) => pod.volume_of(id).map(|v| v.usage = Some(bytes)).is_some(),
+        UsageOf::Volume(id) => {
+            let volume = pod.volume_of(id);
+            volume.map(|v| v.upkeep.change(|upkeep| upkeep.usage = Some(bytes))).is_some()
+        }
         UsageOf::Container(id) => pod.container_of(id).map(|c| c.usage = Some(bytes)).is_some(),
     };
     if !known {

@@ -257,8 +257,8 @@ impl PodDocument {
             restarting_all: restarting_all.as_deref().cloned(),
             observing: *observing,
             observe_retry: observe_retry.into(),
-            newer_than_look: newer_than_look.clone(),
-            gates_met: gates_met.clone(),
+            newer_than_look: newer_than_look.to_vec(),
+            gates_met: gates_met.to_vec(),
             publication: PublicationDocument::of(publication),
             releasing: *releasing,
             release_retry: release_retry.into(),
@@ -306,8 +306,8 @@ impl PodDocument {
         state.restarting_all = self.restarting_all.map(Box::new);
         state.observing = self.observing;
         state.observe_retry = self.observe_retry.into();
-        state.newer_than_look = self.newer_than_look;
-        state.gates_met = self.gates_met;
+        state.newer_than_look = self.newer_than_look.into_iter().collect();
+        state.gates_met = self.gates_met.into_iter().collect();
         state.publication = self.publication.into_state();
         state.releasing = self.releasing;
         state.release_retry = self.release_retry.into();
@@ -459,8 +459,8 @@ impl PublicationDocument {
                 terminal: *is_terminal,
                 ip: ip.clone(),
                 conditions: conditions.clone(),
-                ends: ends.clone(),
-                pull_errors: pull_errors.clone(),
+                ends: ends.to_vec(),
+                pull_errors: pull_errors.to_vec(),
             }
         };
         PublicationDocument {
@@ -468,7 +468,7 @@ impl PublicationDocument {
             stale: *stale,
             sent: *sent,
             writing: *writing,
-            mirror: *mirror,
+            mirror: mirror.as_deref().copied(),
             terminal_acknowledged: *terminal_acknowledged,
             retry: retry.into(),
         }
@@ -480,15 +480,15 @@ impl PublicationDocument {
             is_terminal: told.terminal,
             ip: told.ip,
             conditions: told.conditions,
-            ends: told.ends,
-            pull_errors: told.pull_errors,
+            ends: told.ends.into_iter().collect(),
+            pull_errors: told.pull_errors.into_iter().collect(),
         };
         Publication {
             current: self.shown.map(shown),
             stale: self.stale,
             sent: self.sent,
             writing: self.writing,
-            mirror: self.mirror,
+            mirror: self.mirror.map(Box::new),
             terminal_acknowledged: self.terminal_acknowledged,
             retry: self.retry.into(),
         }

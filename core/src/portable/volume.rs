@@ -4,7 +4,7 @@ use super::RetryDocument;
 use crate::ids::{Name, OpId, VolumeId};
 use crate::node::Digest;
 use crate::spec::Volume;
-use crate::state::{Shared, VolumePhase, VolumeState};
+use crate::state::{Seldom, Shared, Upkeep, VolumePhase, VolumeState};
 use crate::time::Time;
 use alloc::sync::Arc;
 use serde::{Deserialize, Serialize};
@@ -47,18 +47,14 @@ impl VolumeDocument {
             spec,
             removed,
             phase,
-            error,
             retry,
-            refreshing,
-            refresh_retry,
             content,
             stale,
-            renew_at,
-            image_digest,
-            usage,
             collision_told,
             reconstructed,
+            upkeep,
         } = volume;
+        let Upkeep { error, refreshing, refresh_retry, renew_at, image_digest, usage } = &**upkeep;
         VolumeDocument {
             id: id.clone(),
             definition: spec.as_ref().map(|spec| spec.arc().clone()),
@@ -84,17 +80,19 @@ impl VolumeDocument {
             spec: self.definition.map(Shared::new),
             removed: self.removed,
             phase: self.phase.into(),
-            error: self.error,
             retry: self.retry.into(),
-            refreshing: self.refreshing,
-            refresh_retry: self.refresh_retry.into(),
             content: self.content,
             stale: self.stale,
-            renew_at: self.renew_at,
-            image_digest: self.image_digest,
-            usage: self.usage,
             collision_told: self.collision_told,
             reconstructed: self.reconstructed,
+            upkeep: Seldom::new(Upkeep {
+                error: self.error,
+                refreshing: self.refreshing,
+                refresh_retry: self.refresh_retry.into(),
+                renew_at: self.renew_at,
+                image_digest: self.image_digest,
+                usage: self.usage,
+            }),
         }
     }
 }

@@ -16,6 +16,7 @@ use crate::resources::{ResourceList, ResourceName, Resources};
 use crate::state::{ContainerKind, ContainerState, Lifecycle, PodState};
 use crate::status::{ContainerState as State, PodPhase, PodStatus};
 use crate::time::Time;
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -43,7 +44,7 @@ pub(crate) fn publish(pod: &mut PodState, ctx: &mut Context<'_>) {
         Source::File => ctx.mirror.is_some(),
     };
     let current = pod.publication.current.as_ref().map(|shown| shown.digest);
-    let told = pod.publication.sent == current && pod.publication.mirror == ctx.mirror;
+    let told = pod.publication.sent == current && pod.publication.mirror.as_deref() == ctx.mirror.as_ref();
     if !has_reader || told {
         return;
     }
@@ -51,7 +52,7 @@ pub(crate) fn publish(pod: &mut PodState, ctx: &mut Context<'_>) {
         let status = fresh.unwrap_or_else(|| derive(pod, ctx.config, ctx.now));
         let action = Action::PublishStatus { status: Arc::new(status), mirror: ctx.mirror };
         let op = ctx.command(pod.pod.uid, Rule::StatusChanged, action);
-        pod.publication.mirror = ctx.mirror;
+        pod.publication.mirror = ctx.mirror.map(Box::new);
         pod.publication.writing = Some(op);
         pod.publication.sent = current;
     }

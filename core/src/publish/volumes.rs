@@ -32,7 +32,7 @@ pub(super) fn derive(pod: &PodState) -> Vec<VolumeStatus> {
 }
 
 fn phase(volume: &VolumeState) -> (HostPhase, Name) {
-    match (volume.phase, &volume.error) {
+    match (volume.phase, &volume.upkeep.error) {
         (VolumePhase::Mounted, _) => (HostPhase::HostMounted, Name::default()),
         (VolumePhase::Unmounting { .. }, _) => (HostPhase::Unmounting, message(volume)),
         (
@@ -53,7 +53,7 @@ fn phase(volume: &VolumeState) -> (HostPhase, Name) {
 }
 
 fn message(volume: &VolumeState) -> Name {
-    match &volume.error {
+    match &volume.upkeep.error {
         None => Name::default(),
         Some(error) => error.chars().take(MESSAGE_MAX_CHARS).collect::<alloc::string::String>().into(),
     }

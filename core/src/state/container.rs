@@ -4,13 +4,13 @@ use super::retry::Retry;
 use super::shared::Shared;
 use crate::command::Rule;
 use crate::event::Exit;
+use crate::few::Few;
 use crate::ids::{ContainerId, Name, OpId, VolumeId};
 use crate::resources::Resources;
 use crate::spec::Container;
 use crate::time::{Nanos, Time};
 use alloc::boxed::Box;
 use alloc::sync::Arc;
-use alloc::vec::Vec;
 
 /// What kind of container it is: decides when it starts and whether its end matters.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, bincode::Encode)]
@@ -64,7 +64,7 @@ pub struct ContainerState {
     /// The end of `last` was shown as `state` in an acknowledged status, and may move on to `lastState`.
     pub end_shown: bool,
     /// Ended instances that the runtime still holds, oldest first.
-    pub dead: Vec<Dead>,
+    pub dead: Few<Dead>,
     /// `restartCount`.
     pub restarts: u32,
     /// Exits in a row that were not asked for, each after less than the reset time.
@@ -244,7 +244,7 @@ impl ContainerState {
             last: None,
             previous: None,
             end_shown: false,
-            dead: Vec::new(),
+            dead: Few::default(),
             restarts: 0,
             crashes: 0,
             backoff_told: false,

@@ -4,6 +4,7 @@ pub mod container;
 pub mod pod;
 pub mod retry;
 pub mod sandbox;
+pub mod seldom;
 pub mod shared;
 pub mod volume;
 
@@ -16,5 +17,6 @@ pub use pod::{
 };
 pub use retry::Retry;
 pub use sandbox::{Sandbox, SandboxPhase};
+pub use seldom::Seldom;
 pub use shared::Shared;
-pub use volume::{VolumePhase, VolumeState};
+pub use volume::{Upkeep, VolumePhase, VolumeState};

@@ -5,6 +5,7 @@ use super::retry::Retry;
 use super::sandbox::Sandbox;
 use super::shared::Shared;
 use super::volume::VolumeState;
+use crate::few::Few;
 use crate::ids::{ContainerId, Epoch, EventSeq, Name, ObjectRef, OpId, PodUid, VolumeId};
 use crate::node::Digest;
 use crate::resources::{ResourceList, Resources};
@@ -51,7 +52,7 @@ pub struct PodState {
     /// The newest sandbox.
     pub sandbox: Option<Sandbox>,
     /// Older ones not yet removed.
-    pub old_sandboxes: Vec<Sandbox>,
+    pub old_sandboxes: Few<Sandbox>,
     /// Number of the next sandbox attempt.
     pub next_sandbox: u32,
     /// Back-off of failed sandbox operations.
@@ -61,7 +62,7 @@ pub struct PodState {
     /// A name that is not in `containers` gets an incarnation not below this, so that no id comes twice.
     pub incarnation_floor: u32,
     /// Live instances that no record owns: killed, and held to hold everything (DESIGN §4 rule 3).
-    pub surplus: Vec<Surplus>,
+    pub surplus: Few<Surplus>,
     /// Volumes: allocated ones and retained ones.
     pub volumes: Vec<VolumeState>,
     /// See `incarnation_floor`.
@@ -69,7 +70,7 @@ pub struct PodState {
     /// An object or the metadata that volumes show may have changed: what each shows is compared anew.
     pub content_changed: bool,
     /// Objects of volumes that went, to be given up unless something else of the pod shows them. Empty between events.
-    pub let_go: Vec<ObjectRef>,
+    pub let_go: Few<ObjectRef>,
     /// Desired differs from allocated, and why.
     pub pending: Option<Box<Pending>>,
     /// Allocated resources differ from actuated ones.
@@ -87,9 +88,9 @@ pub struct PodState {
     /// Back-off of failed looks.
     pub observe_retry: Retry,
     /// Instances that were made, started, ended or removed while that look was on its way: it may be older than that.
-    pub newer_than_look: Vec<ContainerId>,
+    pub newer_than_look: Few<ContainerId>,
     /// Readiness gates that are met.
-    pub gates_met: Vec<Name>,
+    pub gates_met: Few<Name>,
     /// What was told to the API.
     pub publication: Publication,
     /// The final delete, in flight.
@@ -246,7 +247,7 @@ pub struct Publication {
     /// Its write, in flight.
     pub writing: Option<OpId>,
     /// The mirror pod that it was sent to, if the pod is a static one.
-    pub mirror: Option<PodUid>,
+    pub mirror: Option<Box<PodUid>>,
     /// A terminal phase was acknowledged (S8).
     pub terminal_acknowledged: bool,
     /// Back-off of failed writes.
@@ -275,9 +276,9 @@ pub struct Shown {
     /// Conditions, whether each holds, and since when.
     pub conditions: Vec<(ConditionKind, bool, Time)>,
     /// Init and main containers whose `state` is the end of this instance.
-    pub ends: Vec<ContainerId>,
+    pub ends: Few<ContainerId>,
     /// Containers that wait because their image could not be pulled.
-    pub pull_errors: Vec<Name>,
+    pub pull_errors: Few<Name>,
 }
 
 impl PodState {
@@ -306,16 +307,16 @@ impl PodState {
             initialized: false,
             initialized_in: None,
             sandbox: None,
-            old_sandboxes: Vec::new(),
+            old_sandboxes: Few::default(),
             next_sandbox: 0,
             sandbox_retry: Retry::default(),
             containers: Vec::new(),
             incarnation_floor: 0,
-            surplus: Vec::new(),
+            surplus: Few::default(),
             volumes: Vec::new(),
             generation_floor: 0,
             content_changed: true,
-            let_go: Vec::new(),
+            let_go: Few::default(),
             pending: None,
             in_progress: None,
             cgroup: Resources::default(),
@@ -324,8 +325,8 @@ impl PodState {
             restarting_all: None,
             observing: None,
             observe_retry: Retry::default(),
-            newer_than_look: Vec::new(),
-            gates_met: Vec::new(),
+            newer_than_look: Few::default(),
+            gates_met: Few::default(),
             publication: Publication { stale: true, ..Publication::default() },
             releasing: None,
             release_retry: Retry::default(),

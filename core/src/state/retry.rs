@@ -19,6 +19,8 @@ struct Failing {
 }
 
 impl Retry {
+    /// Nothing failed.
+    pub(super) const NONE: Retry = Retry(None);
     /// As it was told elsewhere.
     #[cfg(feature = "serde")]
     pub(crate) fn told(failures: u32, until: Option<Time>) -> Retry {

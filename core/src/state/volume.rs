@@ -2,14 +2,17 @@
 //! of its content.
 
 use super::retry::Retry;
+use super::seldom::{Seldom, Usual};
 use super::shared::Shared;
 use crate::ids::{Name, OpId, VolumeId};
 use crate::node::Digest;
 use crate::spec::Volume;
 use crate::time::Time;
+use bincode::enc::{Encode, Encoder};
+use bincode::error::EncodeError;
 
 /// See the file's head.
-#[derive(Clone, Debug, PartialEq, Eq, bincode::Encode)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "rkyv", derive(rkyv::Archive, rkyv::Serialize, rkyv::Deserialize))]
 pub struct VolumeState {
@@ -21,28 +24,69 @@ pub struct VolumeState {
     pub removed: Option<Time>,
     /// What is known of the host.
     pub phase: VolumePhase,
-    /// The last SetUp or TearDown error, until one succeeds.
-    pub error: Option<Name>,
     /// Back-off of its mounts, or of its unmounts once removed.
     pub retry: Retry,
-    /// A refresh in flight.
-    pub refreshing: Option<OpId>,
-    /// Back-off of its refreshes.
-    pub refresh_retry: Retry,
     /// What it shows: a digest of the objects and metadata that the last mount or refresh was given.
     pub content: Digest,
     /// What it shows is no longer what its sources have.
     pub stale: bool,
+    /// It was told that this life waits for the former life of its name.
+    pub collision_told: bool,
+    /// It was found on the host after a restart: only a success makes it certain again (#96635).
+    pub reconstructed: bool,
+    /// What most volumes have nothing of.
+    pub upkeep: Seldom<Upkeep>,
+}
+
+/// What is noted of few volumes.
+#[derive(Default, Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "rkyv", derive(rkyv::Archive, rkyv::Serialize, rkyv::Deserialize))]
+pub struct Upkeep {
+    /// The last SetUp or TearDown error, until one succeeds.
+    pub error: Option<Name>,
+    /// A refresh in flight.
+    pub refreshing: Option<OpId>,
+    /// Back-off of its refreshes.
+    pub refresh_retry: Retry,
     /// When a credential in it wants renewal.
     pub renew_at: Option<Time>,
     /// An image volume's image.
     pub image_digest: Option<Name>,
     /// Bytes in it, as reported last.
     pub usage: Option<u64>,
-    /// It was told that this life waits for the former life of its name.
-    pub collision_told: bool,
-    /// It was found on the host after a restart: only a success makes it certain again (#96635).
-    pub reconstructed: bool,
+}
+
+impl Usual for Upkeep {
+    const USUAL: &'static Upkeep = &Upkeep {
+        error: None,
+        refreshing: None,
+        refresh_retry: Retry::NONE,
+        renew_at: None,
+        image_digest: None,
+        usage: None,
+    };
+}
+
+// The bytes don't say what is kept where.
+impl Encode for VolumeState {
+    fn encode<E: Encoder>(&self, encoder: &mut E) -> Result<(), EncodeError> {
+        let VolumeState {
+            id,
+            spec,
+            removed,
+            phase,
+            retry,
+            content,
+            stale,
+            collision_told,
+            reconstructed,
+            upkeep,
+        } = self;
+        let Upkeep { error, refreshing, refresh_retry, renew_at, image_digest, usage } = &**upkeep;
+        (id, spec, removed, phase, error, retry, refreshing, refresh_retry).encode(encoder)?;
+        (content, stale, renew_at, image_digest, usage, collision_told, reconstructed).encode(encoder)
+    }
 }
 
 /// What is known of the host about a volume.
@@ -92,17 +136,12 @@ impl VolumeState {
             spec,
             removed: None,
             phase: VolumePhase::Pending,
-            error: None,
             retry: Retry::default(),
-            refreshing: None,
-            refresh_retry: Retry::default(),
             content: Digest::default(),
             stale: false,
-            renew_at: None,
-            image_digest: None,
-            usage: None,
             collision_told: false,
             reconstructed: false,
+            upkeep: Seldom::default(),
         }
     }
     /// It can be given to a container.

@@ -103,7 +103,10 @@ pub(crate) fn reconcile(pod: &mut PodState, ctx: &mut Context<'_>) {
 /// A pod that runs on what it has: by the table each volume rests, and there is no collision to tell of.
 fn all_rest(pod: &PodState) -> bool {
     let rests = |v: &VolumeState| {
-        matches!(v.phase, VolumePhase::Mounted) && v.removed.is_none() && !v.stale && v.renew_at.is_none()
+        matches!(v.phase, VolumePhase::Mounted)
+            && v.removed.is_none()
+            && !v.stale
+            && v.upkeep.renew_at.is_none()
     };
     pod.is_active() && pod.volumes.iter().all(rests)
 }
@@ -128,7 +131,7 @@ fn situation(pod: &PodState, at: usize, ctx: &mut Context<'_>) -> Situation {
             && is_referenced(pod, &volume.id),
         collides: !removed && pod.volumes.iter().any(is_former),
         held: going && (!ctx.may_undo || pod.holds_lease(&volume.id)),
-        refreshing: volume.refreshing.is_some(),
+        refreshing: volume.upkeep.refreshing.is_some(),
         outdated: !removed && (active || terminating) && is_outdated(volume, ctx),
     }
 }
@@ -178,8 +181,8 @@ fn is_outdated(volume: &VolumeState, ctx: &mut Context<'_>) -> bool {
     if !matches!(volume.phase, VolumePhase::Mounted) {
         return false;
     }
-    let expiring = volume.renew_at.is_some_and(|at| ctx.due(at, Why::CredentialRenewal));
-    (volume.stale || expiring) && ctx.retry_due(&volume.refresh_retry, Why::RefreshRetry)
+    let expiring = volume.upkeep.renew_at.is_some_and(|at| ctx.due(at, Why::CredentialRenewal));
+    (volume.stale || expiring) && ctx.retry_due(&volume.upkeep.refresh_retry, Why::RefreshRetry)
 }
 
 /// KEP-6395 "rapid re-add collision": told by an event, since errorMessage speaks of the host only.
@@ -228,7 +231,7 @@ fn refresh(pod: &mut PodState, at: usize, ctx: &mut Context<'_>) {
     };
     let op = ctx.command(pod.pod.uid, Rule::VolumeRefresh, action);
     let volume = &mut pod.volumes[at];
-    volume.refreshing = Some(op);
+    volume.upkeep.change(|upkeep| upkeep.refreshing = Some(op));
     volume.content = given;
     volume.stale = false;
 }

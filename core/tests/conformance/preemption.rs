@@ -229,7 +229,7 @@ fn what_room_can_not_cure_is_no_reason_to_displace() {
     let mut elsewhere = critical(2000, 0);
     let requirement = NodeRequirement { key: name("zone"), operator: NodeOperator::Exists, values: vec![] };
     Arc::make_mut(&mut elsewhere.spec).node_selector =
-        vec![NodeSelectorTerm { requirements: vec![requirement] }];
+        vec![NodeSelectorTerm { requirements: vec![requirement] }].into();
     bench.pod(&elsewhere);
     bench.run();
     assert_eq!(&*bench.status(CRITICAL).reason, "NodeAffinity");

@@ -14,7 +14,7 @@ fn resources(requests: (u64, u64), limits: (u64, u64)) -> Resources {
 
 /// Two containers; `c0` is resized.
 fn of(resources: Resources, restarts: &[ResourceName]) -> Pod {
-    let c0 = Container { resources, resize_restarts: restarts.to_vec(), ..container("c0") };
+    let c0 = Container { resources, resize_restarts: restarts.to_vec().into(), ..container("c0") };
     pod(UID, spec(RestartPolicy::Always, vec![], vec![c0, container("c1")]))
 }
 

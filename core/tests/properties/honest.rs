@@ -188,7 +188,7 @@ proptest! {
         }
         let mounted = pod.volumes.iter().filter(|v| matches!(v.phase, VolumePhase::Mounted)).count();
         prop_assert_eq!(mounted, bench.mount_count(), "nothing else is on the host");
-        prop_assert_eq!(&pod.surplus, &vec![]);
+        prop_assert_eq!(&*pod.surplus, &[]);
         // L1: what is allocated runs, has ended, or is in back-off; what is not is visibly pending.
         for container in &pod.containers {
             prop_assert!(container.removed.is_none() || container.instance.is_none(), "{}", container.name);

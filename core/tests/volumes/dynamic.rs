@@ -302,7 +302,7 @@ fn d14_an_image_volume_is_ready_when_its_image_is_there_and_keeps_it() {
     bench.pass(Nanos::secs(1));
     assert_eq!(bench.phase("v"), Some(HostPhase::HostMounted), "without a change of the spec");
     let volume = |bench: &Bench| bench.node.pod(POD).expect("known").volume("v").expect("known").clone();
-    assert_eq!(volume(&bench).image_digest.as_deref(), Some("sha256:data"));
+    assert_eq!(volume(&bench).upkeep.image_digest.as_deref(), Some("sha256:data"));
     // Ready and mounted by nobody: the lease on the image stays until the volume is removed.
     bench.change(|spec| spec.edit("a", |c| c.mounts.clear()));
     bench.pass(Nanos::secs(600));
@@ -360,7 +360,14 @@ fn d17_what_is_in_a_memory_volume_counts_until_its_unmount_is_confirmed() {
     let mut bench = Bench::running(pod(POD, given, vec![memory_dir("v", GI)]));
     let report = |bytes| Fact::UsageReported { pod: POD, of: UsageOf::Volume(volume_id("v", 0)), bytes };
     let usage = |bench: &Bench| {
-        bench.node.pod(POD).expect("known").volumes.iter().find(|v| &*v.id.name == "v").map(|v| v.usage)
+        bench
+            .node
+            .pod(POD)
+            .expect("known")
+            .volumes
+            .iter()
+            .find(|v| &*v.id.name == "v")
+            .map(|v| v.upkeep.usage)
     };
     bench.fact(report(GI));
     bench.change(|spec| spec.remove("b"));

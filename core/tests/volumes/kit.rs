@@ -116,9 +116,9 @@ pub fn pod(uid: PodUid, containers: Vec<Container>, volumes: Vec<Volume>) -> Pod
         termination_grace: Nanos::secs(30),
         active_deadline: None,
         host_network: false,
-        node_selector: Vec::new(),
-        host_ports: Vec::new(),
-        readiness_gates: Vec::new(),
+        node_selector: Default::default(),
+        host_ports: Default::default(),
+        readiness_gates: Default::default(),
         windows: false,
         rest: Blob::default(),
     };

@@ -186,7 +186,7 @@ impl Life {
                     ..container("proxy", 0, &[])
                 }),
             ];
-            spec.readiness_gates = vec!["gate".into()];
+            spec.readiness_gates = vec!["gate".into()].into();
         });
         self.apply(&web);
         self.exits(1, "prepare", 0, 0);

@@ -167,7 +167,7 @@ pub(super) fn of(pod: &PodState) -> PodView {
             .map(|v| Volume {
                 id: v.id.clone(),
                 promise: promise(v.removed.is_some()),
-                life: volume(v.phase, v.refreshing.is_some()),
+                life: volume(v.phase, v.upkeep.refreshing.is_some()),
             })
             .collect(),
     }

@@ -250,11 +250,10 @@ fn restart_all_containers_runs_init_again() {
         p.volumes.clear();
         let mut app = container("app", &[]);
         app.restart_policy = Some(RestartPolicy::Never);
-        app.restart_rules = vec![RestartRule {
-            negated: false,
-            codes: vec![42],
-            action: RestartAction::RestartAllContainers,
-        }];
+        app.restart_rules =
+            [RestartRule { negated: false, codes: vec![42], action: RestartAction::RestartAllContainers }]
+                .into_iter()
+                .collect();
         p.containers = vec![Arc::new(app)];
     });
     s.apply().sandbox(0).run("setup").exited("setup", 0).run("app").exited("app", 42);
