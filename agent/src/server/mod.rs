@@ -180,7 +180,8 @@ impl Server {
         let why = why.chars().take(256).collect();
         let what = What::Refused { verb, code, why, left_out };
         let (reply, _) = tokio::sync::oneshot::channel();
-        let ask = Ask { user, impersonator: None, target: Target::Path(path), what, how: How::default(), reply };
+        let ask =
+            Ask { user, impersonator: None, target: Target::Path(path), what, how: How::default(), reply };
         // A loop that has no room for it is busy with requests that were not refused.
         if self.asks.try_send(ask).is_ok() {
             (self.wake)();

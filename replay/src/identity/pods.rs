@@ -7,7 +7,6 @@ use crate::stamp::{Moment, SECOND};
 use crate::trace::{PodIx, PodLife};
 use crate::verb::Verb;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 #[derive(Clone, Debug)]
 struct Life {
@@ -136,7 +135,7 @@ impl Pods {
     }
 
     fn with_uid(&mut self, uid: &Name) -> PodIx {
-        if let Some((_, ix)) = self.last_uid.as_ref().filter(|(last, _)| Arc::ptr_eq(last, uid)) {
+        if let Some((_, ix)) = self.last_uid.as_ref().filter(|(last, _)| last == uid) {
             return *ix;
         }
         if let Some(ix) = self.by_uid.get(uid).copied() {
