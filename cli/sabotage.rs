@@ -8,9 +8,10 @@ use crate::paint::{Tone, paint};
 use crate::sim::{save, seeds};
 use anyhow::Result;
 use indicatif::{ProgressBar, ProgressDrawTarget};
-use nodefold_harness::Saboteur;
 use nodefold_harness::shrink::shrink;
+use nodefold_harness::{Hunted, Saboteur};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -30,6 +31,8 @@ struct Measured {
     saboteur: &'static Saboteur,
     /// What caught it, one entry for each start; empty: it escaped.
     caught_by: Vec<String>,
+    /// What else was broken on the way, of what it may break as well.
+    also: BTreeSet<String>,
     /// Median seeds.
     seeds: u64,
     /// Median time.
@@ -104,7 +107,7 @@ pub fn sabotage(args: &args::Sim, name: &str, out: &mut Out) -> Result<Ending> {
     }
     if !args.json && all {
         out.line(format!(
-            "{:<42} {:<14} {:<6} {:<10} {:>6} {:>8} {:>6}",
+            "{:<42} {:<14} {:<6} {:<10} {:>6} {:>8} {:>6}  also",
             "saboteur", "races", "breaks", "caught by", "seeds", "ms", "steps"
         ));
     }
@@ -132,6 +135,7 @@ fn measure(saboteur: &'static Saboteur, start: u64, limit: u64, starts: u64) -> 
     let mut one = Measured {
         saboteur,
         caught_by: Vec::new(),
+        also: BTreeSet::new(),
         seeds: 0,
         took: Duration::ZERO,
         shrunk: None,
@@ -142,10 +146,11 @@ fn measure(saboteur: &'static Saboteur, start: u64, limit: u64, starts: u64) -> 
         let began = Instant::now();
         let caught = saboteur.caught_from(start + n * APART, limit);
         let took = began.elapsed();
-        runs.push((caught.as_ref().map_or(limit, |(seeds, _)| *seeds), took));
-        let broken = caught.as_ref().and_then(|(_, report)| report.broken.first());
-        one.caught_by.push(broken.map(|broken| broken.invariant.clone()).unwrap_or_default());
-        let (Some(broken), Some((_, report)), None) = (broken, &caught, &one.story) else { continue };
+        runs.push((caught.as_ref().map_or(limit, |caught| caught.seeds), took));
+        one.caught_by.push(caught.as_ref().map(|caught| caught.by.clone()).unwrap_or_default());
+        one.also.extend(caught.iter().flat_map(|caught| caught.also.iter().cloned()));
+        let (Some(Hunted { report, .. }), None) = (&caught, &one.story) else { continue };
+        let Some(broken) = report.broken.first() else { continue };
         one.what.clone_from(&broken.what);
         let began = Instant::now();
         let shrunk = shrink(&report.history, &saboteur.driven(), &mut || began.elapsed() < SHRINKING);
@@ -168,8 +173,9 @@ fn line_of(one: &Measured, all: bool) -> String {
     let tone = if one.is_right() { Tone::Good } else { Tone::Bad };
     let steps = one.shrunk.map_or("-".to_owned(), |steps| steps.to_string());
     let races = if one.saboteur.races.is_empty() { "-".to_owned() } else { one.saboteur.races.join(" ") };
+    let also: Vec<&str> = one.also.iter().map(String::as_str).collect();
     let line = format!(
-        "{:<42} {:<14} {:<6} {} {:>6} {:>8} {:>6}",
+        "{:<42} {:<14} {:<6} {} {:>6} {:>8} {:>6}  {}",
         one.saboteur.name,
         races,
         one.saboteur.breaks.to_string(),
@@ -177,14 +183,16 @@ fn line_of(one: &Measured, all: bool) -> String {
         one.seeds,
         one.took.as_millis(),
         steps,
+        also.join(" "),
     );
-    if all { line } else { format!("{}\n{line}\n{}", one.saboteur.about, one.what) }
+    let line = line.trim_end();
+    if all { line.to_owned() } else { format!("{}\n{line}\n{}", one.saboteur.about, one.what) }
 }
 
 fn json_of(one: &Measured) -> Value {
     json!({
         "record": "saboteur", "name": one.saboteur.name, "about": one.saboteur.about, "races": one.saboteur.races,
-        "breaks": one.saboteur.breaks.to_string(), "caughtBy": one.caught_by, "seeds": one.seeds,
+        "breaks": one.saboteur.breaks.to_string(), "caughtBy": one.caught_by, "also": one.also, "seeds": one.seeds,
         "milliseconds": one.took.as_millis() as u64, "shrunkSteps": one.shrunk, "what": one.what,
     })
 }

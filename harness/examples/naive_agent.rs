@@ -282,7 +282,7 @@ impl Brain for Naive {
 }
 
 fn main() {
-    let driven = Driven { brain: Arc::new(|_| Box::<Naive>::default()), ..Driven::default() };
+    let driven = Driven::by(Arc::new(|_| Box::<Naive>::default()));
     let options = SwarmOptions { driven, ..SwarmOptions::default() };
     // By invariant: how often it broke first, and the seed with the shortest way there.
     let mut found: BTreeMap<String, (u64, u64, usize, String)> = BTreeMap::new();

@@ -12,6 +12,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 pub struct History {
     /// The node.
     pub node: NodeSpec,
+    /// The API server leaves names in flight to the node to keep apart.
+    pub trusting: bool,
     /// The steps, in order.
     pub steps: Vec<Verb>,
 }
@@ -33,6 +35,7 @@ impl History {
         let scenario = Scenario::parse(text, file)?;
         Ok(History {
             node: scenario.node,
+            trusting: scenario.trusting,
             steps: scenario
                 .steps
                 .into_iter()
@@ -44,13 +47,15 @@ impl History {
 
     /// Its text.
     pub fn to_text(&self, name: &str, about: &str) -> String {
-        to_text(name, about, &self.node, &self.steps)
+        let text = to_text(name, about, &self.node, &self.steps);
+        if self.trusting { text.replacen("steps:\n", "trusting: true\nsteps:\n", 1) } else { text }
     }
 }
 
 /// Plays it on a new world, up to the first thing that breaks.
 pub fn replay(history: &History, driven: &Driven) -> Replayed {
     let mut player = Player::new(&history.node, driven, true);
+    player.trust_names(history.trusting);
     let mut done = Vec::new();
     let played = catch_unwind(AssertUnwindSafe(|| {
         player.begin();

@@ -63,7 +63,7 @@ impl SimulatedHost {
     /// A host on which nothing runs.
     pub fn begin(node_name: &str, now: Time) -> SimulatedHost {
         let config = Config { node_name: node_name.into(), ..Config::default() };
-        let spec = NodeSpec { facts: NodeFacts::default(), images: None };
+        let spec = NodeSpec { facts: NodeFacts::default(), images: None, journal: false };
         let brain: NewBrain = Arc::new(|| Box::new(Deaf));
         let mut world = World::new(&config, brain, &spec, Box::new(Forgetful)).beginning_at(now);
         world.set_refined(false);

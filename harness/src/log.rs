@@ -1,10 +1,14 @@
 //! Where facts are made durable before their commands are executed, and what an agent's restart folds again.
 
+mod on_disk;
+
+pub use on_disk::OnDisk;
+
 use crate::brain::{Brain, NewBrain};
 use nodefold_api::ApiEvent;
-use nodefold_core::Commands;
 use nodefold_core::command::Command;
 use nodefold_core::event::Event;
+use nodefold_core::{Commands, Config};
 use std::sync::Arc;
 
 /// Why a log could not be written or read.
@@ -26,6 +30,15 @@ pub trait FactLog: Send {
         Ok(survives)
     }
 
+    /// The disk is full. Whether the fact became durable all the same, in room that was taken before; if not, the agent
+    /// dies of it.
+    fn without_room(&mut self, _event: &Event, _before: &mut dyn Brain) -> Result<bool, LogError> {
+        Ok(false)
+    }
+
+    /// The host lost power: what was written and not synced is gone.
+    fn lose_power(&mut self) {}
+
     /// Notes the commands that the fact made due.
     fn commands_given(&mut self, commands: &[Command]);
     /// What was acknowledged is to be compared with what is durable after a crash (D2): not where nothing is ever kept.
@@ -42,6 +55,11 @@ pub trait FactLog: Send {
     fn fork(&self) -> Result<Box<dyn FactLog>, LogError>;
     /// The clean end. `brain` is as it is after everything.
     fn close(&mut self, brain: &mut dyn Brain) -> Result<(), LogError>;
+}
+
+/// The log of a simulated node: the real journal on a simulated disk, or none but memory.
+pub fn of(config: &Config, journal: bool) -> Box<dyn FactLog> {
+    if journal { Box::new(OnDisk::new(config)) } else { Box::<InMemory>::default() }
 }
 
 /// A log in memory: the simulated disk of a run without a journal.

@@ -9,7 +9,7 @@ pub use expect::Miss;
 pub use subset::{Difference, differences};
 
 use crate::brain::{NewBrain, production};
-use crate::log::{FactLog, InMemory};
+use crate::log::{self, FactLog};
 use crate::record::{Observer, Record};
 use crate::scenario::{NodeSpec, Scenario, Step, Verb};
 use crate::stage::{Simulation, Stage};
@@ -115,7 +115,7 @@ pub fn node_config_of(node: &NodeSpec) -> Config {
 /// Runs a scenario from beginning to end.
 pub fn run(scenario: &Scenario, options: RunOptions, observer: &mut dyn Observer) -> Outcome {
     let config = node_config(scenario);
-    let log = options.log.unwrap_or_else(|| Box::<InMemory>::default());
+    let log = options.log.unwrap_or_else(|| log::of(&config, scenario.node.journal));
     let brain = options.brain.unwrap_or_else(|| production(config.clone()));
     let mut simulation = Simulation {
         world: World::new(&config, brain, &scenario.node, log),

@@ -15,7 +15,8 @@ pub use damage::Damage;
 pub use memory::Memory;
 pub use table::ALL;
 
-use crate::swarm::{Driven, SeedReport, SwarmOptions, run_seed};
+use crate::log::OnDisk;
+use crate::swarm::{BrainOf, Driven, SeedReport, SwarmOptions, run_seed};
 use crate::world::Answers;
 use brain::Sabotaged;
 use nodefold_core::Config;
@@ -25,6 +26,7 @@ use nodefold_core::event::{Event, Fact};
 use nodefold_core::ids::PodUid;
 use nodefold_core::time::Time;
 use nodefold_model::Invariant;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// One way of being wrong.
@@ -37,6 +39,9 @@ pub struct Saboteur {
     pub races: &'static [&'static str],
     /// The invariant whose oracle must catch it.
     pub breaks: Invariant,
+    /// Others that it truly breaks as well, where chance has it that way round: a seed that shows one of them first is passed
+    /// over, and told.
+    pub also: &'static [Invariant],
     /// How.
     pub wrong: &'static [Wrong],
     /// A story of this repository (`examples/`, `tests/races/`, `tests/scenarios/`, or of the saboteurs' own test) in which it
@@ -60,6 +65,8 @@ pub enum Wrong {
     Believes(fn(&mut Config)),
     /// The log doesn't keep its word.
     Log(Damage),
+    /// The journal doesn't sync what it writes.
+    NeverSyncs,
     /// The API answers requests otherwise than its rules say.
     Answers(Answers),
 }
@@ -98,14 +105,32 @@ pub struct Order {
     pub action: Action,
 }
 
+/// How a saboteur was caught.
+pub struct Hunted {
+    /// How many seeds it took.
+    pub seeds: u64,
+    /// How the last of them went.
+    pub report: SeedReport,
+    /// What it broke.
+    pub by: String,
+    /// What else seeds before that one broke, of what it may break as well.
+    pub also: BTreeSet<String>,
+}
+
 impl Saboteur {
-    /// Hunts it: runs seeds from `start` on until one breaks anything. How many that took, and how that one went; `None`: it
+    /// Hunts it: runs seeds from `start` on until one breaks what it stands for, or what it should not break. `None`: it
     /// escapes `limit` seeds.
-    pub fn caught_from(&'static self, start: u64, limit: u64) -> Option<(u64, SeedReport)> {
+    pub fn caught_from(&'static self, start: u64, limit: u64) -> Option<Hunted> {
         let options = SwarmOptions { driven: self.driven(), ..SwarmOptions::default() };
+        let mut also = BTreeSet::new();
         (0..limit).find_map(|n| {
             let report = run_seed(start.wrapping_add(n), &options);
-            (!report.broken.is_empty()).then_some((n + 1, report))
+            let by = report.broken.first()?.invariant.clone();
+            if self.also.iter().any(|other| other.to_string() == by) {
+                also.insert(by);
+                return None;
+            }
+            Some(Hunted { seeds: n + 1, report, by, also: std::mem::take(&mut also) })
         })
     }
 
@@ -121,10 +146,8 @@ impl Saboteur {
 
     /// The production core and its surroundings, sabotaged.
     pub fn driven(&'static self) -> Driven {
-        // Each is to be caught by an oracle, which judges what is said and done; the specification judges from inside.
-        let mut driven = Driven { refined: false, ..Driven::default() };
         let wrong = self.wrong;
-        driven.brain = Arc::new(move |config| {
+        let brain: BrainOf = Arc::new(move |config| {
             let mut believed = config.clone();
             for wrong in wrong {
                 if let Wrong::Believes(change) = wrong {
@@ -133,9 +156,13 @@ impl Saboteur {
             }
             Box::new(Sabotaged::new(wrong, Box::new(Node::new(believed))))
         });
+        // Each is to be caught by an oracle, which judges what is said and done; the specification judges from inside.
+        let mut driven = Driven { refined: false, ..Driven::by(brain) };
         for wrong in wrong {
             if let Wrong::Log(damage) = wrong {
-                driven.log = Arc::new(|| Box::new(damage::Damaged::new(*damage)));
+                driven.log = Arc::new(|_, _| Box::new(damage::Damaged::new(*damage)));
+            } else if let Wrong::NeverSyncs = wrong {
+                driven.log = Arc::new(|config, _| Box::new(OnDisk::that_never_syncs(config)));
             } else if let Wrong::Answers(answers) = wrong {
                 driven.answers = *answers;
             }

@@ -105,6 +105,9 @@ impl Shrinker<'_> {
     }
 
     fn simplify_node(&mut self) {
+        if self.best.trusting {
+            self.try_out(History { trusting: false, ..self.best.clone() });
+        }
         for candidate in simpler::nodes(&self.best.node) {
             let candidate = History { node: candidate, ..self.best.clone() };
             self.try_out(candidate);

@@ -17,4 +17,4 @@ pub use coverage::Coverage;
 pub use kind::{ALL as ALL_KINDS, Kind};
 pub use player::{Broken, Player, Totals};
 pub use profile::{Features, Profile};
-pub use run::{BrainOf, Driven, SeedReport, SwarmOptions, play, run_seed};
+pub use run::{BrainOf, Driven, LogOf, SeedReport, SwarmOptions, play, run_seed};

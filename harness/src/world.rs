@@ -522,19 +522,20 @@ impl World {
 
     /// The agent hears a fact, makes it durable, folds it, and its commands become operations; or it dies in between.
     fn tell(&mut self, fact: Fact) -> Result<(), WorldError> {
+        if self.is_of_a_namesake(&fact) {
+            return Ok(());
+        }
         self.tick_first(&fact)?;
         if !self.agent.is_alive() {
             return Ok(());
         }
         let event = Event { at: self.faults.node_time(self.now), fact };
-        let crash =
-            if self.faults.disk_full { Some(CrashPoint::BeforeAppend) } else { self.faults.crash.take() };
+        let crash = if self.faults.disk_full { None } else { self.faults.crash.take() };
         match crash {
-            None => {
-                for command in self.fold(event)? {
-                    self.accept(command);
-                }
-            }
+            None => match self.fold(event)? {
+                Some(commands) => commands.into_iter().for_each(|command| self.accept(command)),
+                None => self.crash_agent(),
+            },
             Some(CrashPoint::BeforeAppend) => self.crash_agent(),
             Some(CrashPoint::Unsynced(keep)) => {
                 self.agent.fold_torn(event, keep, &mut self.records)?;
@@ -545,7 +546,7 @@ impl World {
                 self.crash_agent();
             }
             Some(CrashPoint::AfterDispatch(given)) => {
-                for command in self.fold(event)?.into_iter().take(given as usize) {
+                for command in self.fold(event)?.into_iter().flatten().take(given as usize) {
                     self.accept(command);
                 }
                 self.crash_agent();
@@ -574,12 +575,14 @@ impl World {
         self.agent.next_deadline().is_some_and(|due| due <= self.node_now())
     }
 
-    /// Where the production core decides, each step is one that the specification permits (DESIGN §7).
-    fn fold(&mut self, event: Event) -> Result<Vec<Command>, WorldError> {
+    /// Where the production core decides, each step is one that the specification permits (DESIGN §7). `None`: a full disk
+    /// did not take the fact.
+    fn fold(&mut self, event: Event) -> Result<Option<Vec<Command>>, WorldError> {
         let timers_first = self.is_due();
         let at = event.at;
         let told = self.records.len();
-        let commands = self.agent.fold(event, &mut self.records)?;
+        let folded = self.agent.fold(event, self.faults.disk_full, &mut self.records)?;
+        let Some(commands) = folded else { return Ok(None) };
         if let (Some(node), Some(refinement), Some(Record::Fact { event, .. })) =
             (self.agent.brain().node(), &mut self.refinement, self.records.get(told))
         {
@@ -589,7 +592,7 @@ impl World {
                 violation: format!("refinement: {unpermitted}"),
             }));
         }
-        Ok(commands)
+        Ok(Some(commands))
     }
 
     fn deliver(&mut self, source: Source, pod: PodUid, all: bool) -> Result<(), WorldError> {
@@ -810,6 +813,17 @@ impl World {
             (self.server.uid(name) == Some(*pod)).then(|| (name.clone(), id.name.to_string()))
         })
         .collect()
+    }
+
+    /// Of those the ones that have something to finish: init containers, and no sidecars.
+    pub fn finishing(&self) -> Vec<(PodRef, String)> {
+        let mut running = self.running();
+        running.retain(|(pod, container)| {
+            let uid = self.server.uid(pod);
+            let id = uid.and_then(|uid| Some((uid, self.runtime.running(uid, container)?.clone())));
+            id.is_some_and(|key| self.runtime.containers.get(&key).is_some_and(|c| c.runs_once))
+        });
+        running
     }
 
     fn is_held(&self, operation: Operation, pod: PodUid, target: &str) -> bool {

@@ -76,7 +76,7 @@ impl Brain for Canary {
 #[test]
 fn the_canary_is_found_and_its_story_is_short() {
     let brain: BrainOf = Arc::new(|config| Box::new(Canary(Node::new(config.clone()))));
-    let options = SwarmOptions { driven: Driven { brain, ..Driven::default() }, ..SwarmOptions::default() };
+    let options = SwarmOptions { driven: Driven::by(brain), ..SwarmOptions::default() };
     let found = (0..400).map(|seed| run_seed(seed, &options)).find(|report| !report.broken.is_empty());
     let report = found.unwrap();
     assert_eq!(report.broken[0].invariant, "panic");
@@ -122,7 +122,7 @@ impl Brain for Punctual {
 #[test]
 fn a_driver_ticks_before_it_tells() {
     let brain: BrainOf = Arc::new(|config| Box::new(Punctual(Node::new(config.clone()))));
-    let options = SwarmOptions { driven: Driven { brain, ..Driven::default() }, ..SwarmOptions::default() };
+    let options = SwarmOptions { driven: Driven::by(brain), ..SwarmOptions::default() };
     for seed in 0..24 {
         let report = run_seed(seed, &options);
         assert!(report.broken.is_empty(), "seed {seed}: {:?}", report.broken);

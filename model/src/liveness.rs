@@ -8,14 +8,17 @@ mod waits;
 
 use crate::invariant::{Invariant, Violation};
 use crate::world_view::WorldView;
+use crate::world_view::operations::Lane;
 use crate::world_view::pod::PodView;
+use crate::world_view::volume::Host;
 use nodefold_core::about::About;
 use nodefold_core::command::{Action, Command, Subject};
 use nodefold_core::config::Timing;
-use nodefold_core::ids::{Name, PodUid};
+use nodefold_core::event::Fact;
+use nodefold_core::ids::{Name, PodUid, VolumeId};
 use nodefold_core::status::ConditionKind;
 use nodefold_core::time::{Nanos, Time};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// More commands of one kind for one container or volume within a minute are a timer storm. Retries at their shortest
 /// delay, doubled each time, come to seven.
@@ -29,6 +32,9 @@ const THINGS_KEPT: usize = 64;
 
 /// Kinds of commands remembered before those of a minute ago are forgotten.
 const DEEDS_KEPT: usize = 512;
+
+/// A removed volume that nobody holds is asked to go at once; the node may have to wake for it.
+const LET_GO_WITHIN: Nanos = Nanos::secs(10);
 
 const MINUTE: Nanos = Nanos::secs(60);
 
@@ -53,17 +59,36 @@ pub(crate) struct Quiet {
     /// By pod: when something was last commanded about a thing, or about the pod itself.
     latest: BTreeMap<PodUid, BTreeMap<Option<Thing>, Time>>,
     stormed: bool,
+    /// Removed volumes that nobody holds, and since when no unmount of them is commanded.
+    let_go: BTreeMap<(PodUid, VolumeId), Time>,
+    /// Pods that the latest fact and its commands were about.
+    touched: BTreeSet<PodUid>,
+    /// The latest fact was the node's own waking, and its time.
+    woke: Option<Time>,
+    /// The agent has seen the mount table since it started.
+    mounts_seen: bool,
 }
 
 impl Quiet {
     pub(crate) fn new(timing: Timing) -> Quiet {
-        Quiet { healed: None, timing, recent: BTreeMap::new(), latest: BTreeMap::new(), stormed: false }
+        Quiet {
+            healed: None,
+            timing,
+            recent: BTreeMap::new(),
+            latest: BTreeMap::new(),
+            stormed: false,
+            let_go: BTreeMap::new(),
+            touched: BTreeSet::new(),
+            woke: None,
+            mounts_seen: false,
+        }
     }
 
     /// How many things are remembered.
     pub(crate) fn remembered(&self) -> usize {
         self.latest.values().map(BTreeMap::len).sum::<usize>()
             + self.recent.values().map(VecDeque::len).sum::<usize>()
+            + self.let_go.len()
     }
 
     /// Faults stop now.
@@ -75,6 +100,58 @@ impl Quiet {
     /// The agent started: what it tries, it tries anew.
     pub(crate) fn agent_started(&mut self) {
         self.recent.clear();
+        self.mounts_seen = false;
+    }
+
+    /// A fact is told: whose batch of commands ended before it is judged, and what it is about is looked at when its own ends.
+    pub(crate) fn fact(&mut self, world: &WorldView, fact: &Fact, at: Time) -> Vec<Violation> {
+        let found = self.kept_on(world);
+        self.touched.clear();
+        self.touched.extend(fact.pod());
+        self.woke = matches!(fact, Fact::Tick).then_some(at);
+        self.mounts_seen |= matches!(fact, Fact::MountsObserved { .. });
+        found
+    }
+
+    /// L2 as it goes: what keeps trying never comes to rest, so that a removed volume which nobody holds must be asked to go
+    /// while the node is awake. A first unmount waits for nothing.
+    fn kept_on(&mut self, world: &WorldView) -> Vec<Violation> {
+        let mut found = Vec::new();
+        // Before it has looked around, an agent waits.
+        if world.runtime_unknown.is_some() || !self.mounts_seen {
+            self.let_go.clear();
+            return found;
+        }
+        self.let_go.retain(|(uid, id), _| world.pods.get(uid).is_some_and(|pod| is_kept_on(pod, id)));
+        let now = world.now;
+        for pod in self.touched.iter().filter_map(|uid| world.pods.get(uid)) {
+            for volume in pod.volumes.iter().filter(|v| is_kept_on(pod, &v.id)) {
+                self.let_go.entry((pod.uid, volume.id.clone())).or_insert(now);
+            }
+        }
+        let Some(awake) = self.woke else { return found };
+        let overdue = |since: &Time| since.after(LET_GO_WITHIN) <= awake;
+        while let Some((uid, id)) =
+            self.let_go.iter().find(|(_, since)| overdue(since)).map(|(k, _)| k.clone())
+        {
+            let since = self.let_go.remove(&(uid, id.clone()));
+            let volume = world.pods.get(&uid).and_then(|pod| pod.volume(&id));
+            let evidence = volume.into_iter().flat_map(|v| v.removed).collect();
+            let explanation = format!(
+                "nobody holds removed volume {id} for {}, and no unmount of it is commanded",
+                awake.since(since.unwrap_or(awake))
+            );
+            let subject = Some(Subject::Volume(id));
+            found.push(Violation {
+                invariant: Invariant::L2,
+                pod: uid,
+                subject,
+                at: awake,
+                explanation,
+                evidence,
+            });
+        }
+        found
     }
 
     /// A pod was forgotten.
@@ -107,6 +184,7 @@ impl Quiet {
         if matches!(command.action, Action::RecordEvent(_)) {
             return None;
         }
+        self.touched.insert(command.pod);
         let thing = match command.action.about() {
             About::Container(container) => Some(Thing::Container(container.name.clone())),
             About::Volume(volume) => Some(Thing::Volume(volume.name.clone())),
@@ -228,6 +306,15 @@ impl Quiet {
         }
         found
     }
+}
+
+/// A removed volume that is whole on the host, that no container holds or may hold, and that was never asked to go.
+fn is_kept_on(pod: &PodView, id: &VolumeId) -> bool {
+    let Some(volume) = pod.volume(id) else { return false };
+    let held = pod.containers.iter().any(|c| c.may_run() && c.may_hold(id));
+    let busy = pod.in_flight.iter().any(|o| o.lane == Lane::Volume(id.clone()));
+    let known = volume.host == Host::Ready && volume.removed.is_some() && volume.unmount.is_none();
+    known && !held && !busy && pod.termination.is_none() && pod.left_source.is_none()
 }
 
 /// Whether repeating the action costs a delay that doubles.

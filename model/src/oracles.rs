@@ -157,6 +157,7 @@ impl Oracles {
                 self.charges.settle(world, record.at, out);
                 self.deadlines.settle(world, record.at, out);
                 self.deadlines.pass(world, fact, record.at);
+                out.extend(self.quiet.fact(world, fact, record.at));
                 s13_left_behind::judge(world, record, fact, out);
             }
         }
@@ -168,6 +169,7 @@ impl Oracles {
         match record.what {
             What::Command(command) => {
                 self.charges.command(command, record.index);
+                self.deadlines.command(world, command, record.at, record.index);
                 self.violations.extend(self.quiet.command(world, command, record.at, record.index));
             }
             What::Fact(fact) => {

@@ -43,13 +43,22 @@ pub struct WorldView {
     /// The agent started at this record and no complete runtime list came since: anything may run.
     pub runtime_unknown: Option<usize>,
     /// Pods forgotten, and the record at which.
-    pub tombstones: BTreeMap<PodUid, usize>,
+    pub tombstones: BTreeMap<PodUid, Tombstone>,
     /// The latest time in the trace.
     pub now: Time,
     tombstone_order: VecDeque<PodUid>,
     boot_id: Option<u128>,
-    observing: Vec<(OpId, usize)>,
+    observing: Vec<(OpId, PodUid, usize)>,
     observes: bool,
+}
+
+/// What is left of a pod that was forgotten.
+#[derive(Copy, Clone, Debug)]
+pub struct Tombstone {
+    /// The record that forgot it.
+    pub index: usize,
+    /// The last operation that was commanded for it.
+    pub last_op: Option<OpId>,
 }
 
 impl WorldView {
@@ -75,7 +84,7 @@ impl WorldView {
     pub fn prepare(&mut self, entry: &TraceEntry) {
         let TraceEntry::Command { command, .. } = entry else { return };
         if let Some(pod) = self.pods.get_mut(&command.pod)
-            && pod.wanted_again.is_some()
+            && (pod.wanted_again.is_some() || pod.came_back)
             && commands::begins_something(&command.action)
             && pod.is_quiet()
         {
@@ -112,8 +121,8 @@ impl WorldView {
 
     /// Whether the observation was asked for after that record, so that its answer is newer.
     pub fn asked_after(&self, op: OpId, record: usize) -> bool {
-        match self.observing.iter().find(|(o, _)| *o == op) {
-            Some((_, asked)) => *asked > record,
+        match self.observing.iter().find(|(o, ..)| *o == op) {
+            Some((.., asked)) => *asked > record,
             None => !self.observes,
         }
     }
@@ -160,7 +169,7 @@ impl WorldView {
                     self.static_names.remove(&key);
                 }
             }
-            if self.tombstones.insert(uid, index).is_none() {
+            if self.tombstones.insert(uid, Tombstone { index, last_op: pod.last_op }).is_none() {
                 self.tombstone_order.push_back(uid);
             }
             if self.tombstone_order.len() > TOMBSTONES_KEPT

@@ -128,8 +128,12 @@ pub(super) fn source_ready(r: &mut Recording<'_>, source: Source) {
         r.touched.add(uid);
         let Some(pod) = r.state.pod_mut(uid) else { continue };
         pod.changed();
-        // The list is whole, and this pod is not in it.
-        if pod.pod.source == source && pod.applied_in != epoch && !pod.object_gone {
+        // The list is whole, and this pod is not in it: neither what lives nor what was to follow it.
+        let wanted = match &pod.again {
+            Some(again) => Some(again.source),
+            None => (!pod.object_gone).then_some(pod.pod.source),
+        };
+        if wanted == Some(source) && pod.applied_in != epoch {
             super::spec::object_gone(pod, now, r.out);
         }
     }

@@ -89,7 +89,7 @@ impl Place {
         let config = node_config_of(&scope.node);
         let (make, for_brain) = (subject.driven.brain.clone(), config.clone());
         let new_brain = Arc::new(move || make(&for_brain));
-        let mut world = World::new(&config, new_brain, &scope.node, (subject.driven.log)());
+        let mut world = World::new(&config, new_brain, &scope.node, (subject.driven.log)(&config, false));
         world.server_mut().answered_by(subject.driven.answers);
         world.set_refined(subject.driven.refined);
         world.set_instant(true);

@@ -54,6 +54,7 @@ impl Sabotaged {
                 | Wrong::Wakes(_)
                 | Wrong::Believes(_)
                 | Wrong::Log(_)
+                | Wrong::NeverSyncs
                 | Wrong::Answers(_) => {}
             }
         }
@@ -183,6 +184,7 @@ impl Brain for Sabotaged {
             | Wrong::Invents(_)
             | Wrong::Believes(_)
             | Wrong::Log(_)
+            | Wrong::NeverSyncs
             | Wrong::Answers(_) => due,
         })
     }

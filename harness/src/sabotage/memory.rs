@@ -19,7 +19,7 @@ pub struct Memory {
     pub starts: u32,
     /// The time of the latest fact.
     pub now: Time,
-    /// The host's boot when the agent started before, and now.
+    /// The host's boot when an agent started first, and now.
     pub boots: (Option<u128>, Option<u128>),
     /// A complete list of the runtime came since the agent started.
     pub runtime_seen: bool,
@@ -171,7 +171,7 @@ impl Memory {
     pub fn fact(&mut self, event: &Event) {
         self.now = event.at;
         if let Fact::AgentStarted { boot_id } = &event.fact {
-            self.boots = (self.boots.1, Some(*boot_id));
+            self.boots = (self.boots.0.or(Some(*boot_id)), Some(*boot_id));
             self.starts += 1;
             self.runtime_seen = false;
         } else if let Fact::RuntimeObserved { complete, containers, .. } = &event.fact {

@@ -3,7 +3,7 @@
 use super::duration;
 use super::reader::{Reader, did_you_mean};
 use super::step::PodRef;
-use crate::world::{CrashPoint, Fault, object_name};
+use crate::world::{CrashPoint, Ending, Fault, object_name};
 use nodefold_core::event::ErrorClass;
 use nodefold_core::ids::{ObjectKind, ObjectRef};
 use nodefold_core::time::Nanos;
@@ -11,13 +11,14 @@ use nodefold_k8s::InputError;
 use serde_json::{Value, json};
 
 /// What a fault's mapping says first: its kind.
-const KINDS: [&str; 13] = [
+const KINDS: [&str; 14] = [
     "fail",
     "delay",
     "twice",
     "linger",
     "partial",
     "term",
+    "dies",
     "sandboxDies",
     "disconnect",
     "forbid",
@@ -79,6 +80,21 @@ pub fn read(field: &Reader<'_>) -> Result<Fault, InputError> {
             };
             let container = field.require("container", "name the container")?.string()?;
             Fault::Term { pod: PodRef::require(field)?, container, takes }
+        }
+        "dies" => {
+            only(&["container", "code", "signal", "after"])?;
+            let container = field.require("container", "name the container")?.string()?;
+            let number = |key: &str| {
+                Ok::<Option<i32>, InputError>(match field.get(key)? {
+                    Some(value) => Some(i32::try_from(value.whole()?).unwrap_or(i32::MAX)),
+                    None => None,
+                })
+            };
+            let ending = match number("signal")? {
+                Some(signal) => Ending::Signal(signal),
+                None => Ending::Code(number("code")?.unwrap_or(1)),
+            };
+            Fault::Dies { pod: pod(first)?, container, ending, after: time("after")? }
         }
         "sandboxDies" => {
             only(&["withContainers"])?;
@@ -197,6 +213,13 @@ pub fn to_value(fault: &Fault) -> Value {
             let takes = takes.map_or_else(|| json!("ignored"), |time| json!(duration::exact(time)));
             json!({"term": takes, "pod": pod.to_string(), "container": container})
         }
+        Fault::Dies { pod, container, ending, after } => {
+            let (key, number) = match ending {
+                Ending::Code(code) => ("code", code),
+                Ending::Signal(signal) => ("signal", signal),
+            };
+            json!({"dies": pod.to_string(), "container": container, key: number, "after": lasting(after)})
+        }
         Fault::SandboxDies { pod, with_containers } => {
             json!({"sandboxDies": pod.to_string(), "withContainers": with_containers})
         }
@@ -230,6 +253,9 @@ pub fn title(fault: &Fault) -> String {
         }
         Fault::Term { pod, container, takes: Some(takes) } => {
             format!("{container} of {pod} will take {takes} to end after TERM")
+        }
+        Fault::Dies { pod, container, after, .. } => {
+            format!("{container} of {pod} ends, and from now on each time {after} after its start")
         }
         Fault::SandboxDies { pod, with_containers: true } => format!("{pod}'s sandbox dies with all in it"),
         Fault::SandboxDies { pod, with_containers: false } => format!("{pod}'s sandbox dies"),

@@ -7,12 +7,14 @@ use nodefold_core::resources::{ResourceList, ResourceName};
 use nodefold_k8s::InputError;
 
 /// The node that a scenario runs on.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeSpec {
     /// Allocatable, labels and gates.
     pub facts: NodeFacts,
     /// Images present; `None`: all, and any pull succeeds.
     pub images: Option<Vec<String>>,
+    /// Its agent writes the real journal, on a simulated disk.
+    pub journal: bool,
 }
 
 /// A change to it. Allocatable, labels and gates change where they are named (a null label goes); images are replaced.
@@ -31,15 +33,18 @@ pub struct NodeChange {
 }
 
 const KEYS: [&str; 4] = ["allocatable", "labels", "featureGates", "images"];
+const NODE_KEYS: [&str; 5] = ["allocatable", "labels", "featureGates", "images", "journal"];
 const GATES: [&str; 2] = ["DynamicContainers", "DynamicNodeLocalEphemeralVolumes"];
 
 impl NodeSpec {
     /// Reads `node:`.
     pub fn read(field: &Reader<'_>) -> Result<NodeSpec, InputError> {
+        field.only(&NODE_KEYS)?;
         let change = NodeChange::read_fields(field)?;
+        let journal = field.get("journal")?.map(|on| on.boolean()).transpose()?.unwrap_or_default();
         let mut facts = NodeFacts { gates: FeatureGates::default(), ..NodeFacts::default() };
         change.apply(&mut facts);
-        Ok(NodeSpec { facts, images: change.images })
+        Ok(NodeSpec { facts, images: change.images, journal })
     }
 }
 
@@ -49,11 +54,11 @@ impl NodeChange {
         if field.mapping()?.is_empty() {
             return Err(field.error("nothing to set", format!("name one of: {}", KEYS.join(", "))));
         }
+        field.only(&KEYS)?;
         NodeChange::read_fields(field)
     }
 
     fn read_fields(field: &Reader<'_>) -> Result<NodeChange, InputError> {
-        field.only(&KEYS)?;
         let mut change = NodeChange::default();
         if let Some(allocatable) = field.get("allocatable")? {
             for (name, amount) in allocatable.entries()? {

@@ -129,14 +129,18 @@ fn scope_fields(scope: &Scope) -> Map<String, Value> {
 fn node_value(node: &NodeSpec) -> Value {
     let NodeFacts { allocatable, labels, gates } = &node.facts;
     let default = FeatureGates::default();
-    change_value(&NodeChange {
+    let mut value = change_value(&NodeChange {
         allocatable: allocatable.clone(),
         labels: labels.iter().map(|(key, value)| (key.clone(), Some(value.clone()))).collect(),
         dynamic_containers: (gates.dynamic_containers != default.dynamic_containers)
             .then_some(gates.dynamic_containers),
         dynamic_volumes: (gates.dynamic_volumes != default.dynamic_volumes).then_some(gates.dynamic_volumes),
         images: node.images.clone(),
-    })
+    });
+    if node.journal {
+        value["journal"] = json!(true);
+    }
+    value
 }
 
 fn change_value(change: &NodeChange) -> Value {

@@ -59,12 +59,13 @@ pub fn nodes(node: &NodeSpec) -> Vec<NodeSpec> {
         |node: &mut NodeSpec, plain: &NodeSpec| node.facts.allocatable = plain.facts.allocatable.clone(),
         |node: &mut NodeSpec, plain: &NodeSpec| node.facts.gates = plain.facts.gates,
         |node: &mut NodeSpec, plain: &NodeSpec| node.images.clone_from(&plain.images),
+        |node: &mut NodeSpec, plain: &NodeSpec| node.journal = plain.journal,
     ] {
         let mut candidate = node.clone();
         change(&mut candidate, &plain);
         simpler.push(candidate);
     }
-    simpler.retain(|candidate| candidate.facts != node.facts || candidate.images != node.images);
+    simpler.retain(|candidate| candidate != node);
     simpler
 }
 
@@ -103,6 +104,15 @@ fn faults(fault: &Fault) -> Vec<Fault> {
         Fault::Term { pod, container, takes: Some(takes) } => rounder(*takes)
             .into_iter()
             .map(|takes| Fault::Term { pod: pod.clone(), container: container.clone(), takes: Some(takes) })
+            .collect(),
+        Fault::Dies { pod, container, ending, after } => rounder(*after)
+            .into_iter()
+            .map(|after| Fault::Dies {
+                pod: pod.clone(),
+                container: container.clone(),
+                ending: *ending,
+                after,
+            })
             .collect(),
         Fault::Fail { .. }
         | Fault::Linger { .. }

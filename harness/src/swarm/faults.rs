@@ -51,6 +51,17 @@ pub fn strike(kind: Kind, chance: &mut dyn Chance, world: &World, enabled: &[Ena
             };
             Verb::Exit { pod, container, ending }
         }),
+        Kind::ExitAgain => {
+            let Some((pod, container)) = running(chance, world) else { return Vec::new() };
+            let ending = if chance.once_in(1, 4) { Ending::Code(0) } else { Ending::Code(1) };
+            let after = Nanos::millis(chance.between(1, 1500));
+            return with_time(chance, Verb::Fault(Fault::Dies { pod, container, ending, after }));
+        }
+        Kind::Finish => {
+            let finishing = world.finishing();
+            let ending = if chance.once_in(1, 6) { Ending::Code(1) } else { Ending::Code(0) };
+            chance.pick(&finishing).cloned().map(|(pod, container)| Verb::Exit { pod, container, ending })
+        }
         Kind::Probe => running(chance, world).map(|(pod, container)| {
             let kind = [ProbeKind::Startup, ProbeKind::Liveness, ProbeKind::Readiness];
             let kind = chance.pick(&kind).copied().unwrap_or(ProbeKind::Readiness);
@@ -81,7 +92,10 @@ pub fn strike(kind: Kind, chance: &mut dyn Chance, world: &World, enabled: &[Ena
         }
         Kind::ImageMissing => {
             let present = manifest::images().into_iter().filter(|_| chance.once_in(1, 2)).collect();
-            Some(Verb::Set(NodeChange { images: Some(present), ..NodeChange::default() }))
+            return with_time(
+                chance,
+                Verb::Set(NodeChange { images: Some(present), ..NodeChange::default() }),
+            );
         }
         Kind::ListPartial => operation(chance, world, |key, _| key.kind == OpKind::ObserveRuntime)
             .map(|operation| Verb::Fault(Fault::Partial { operation, leaves_out: chance.below(1 << 16) })),
@@ -148,6 +162,12 @@ pub fn strike(kind: Kind, chance: &mut dyn Chance, world: &World, enabled: &[Ena
 pub fn some_time(chance: &mut dyn Chance) -> Nanos {
     let scale = [10, 100, 1_000, 10_000][chance.below(4) as usize];
     Nanos::millis(scale * chance.between(1, 12))
+}
+
+/// What comes again and again is nothing without the time for it.
+fn with_time(chance: &mut dyn Chance, verb: Verb) -> Vec<Verb> {
+    let time = chance.once_in(1, 2).then(|| Verb::Advance(Nanos::secs(chance.between(5, 70))));
+    [verb].into_iter().chain(time).collect()
 }
 
 fn crash(chance: &mut dyn Chance) -> CrashPoint {

@@ -25,6 +25,10 @@ pub enum Kind {
     StopIgnored,
     /// A process ends.
     Exit,
+    /// A process ends, and so does each that follows it.
+    ExitAgain,
+    /// A process that has something to finish finishes it.
+    Finish,
     /// A probe flips.
     Probe,
     /// A volume or a container takes up space.
@@ -100,7 +104,7 @@ pub enum Kind {
 }
 
 /// All of them.
-pub const ALL: [Kind; 47] = [
+pub const ALL: [Kind; 49] = [
     Kind::FailFinal,
     Kind::FailTransient,
     Kind::FailUncertain,
@@ -112,6 +116,7 @@ pub const ALL: [Kind; 47] = [
     Kind::StopSlow,
     Kind::StopIgnored,
     Kind::Exit,
+    Kind::ExitAgain,
     Kind::Probe,
     Kind::Usage,
     Kind::WatchDelayed,
@@ -148,6 +153,7 @@ pub const ALL: [Kind; 47] = [
     Kind::ForceDelete,
     Kind::Invalid,
     Kind::StaticPod,
+    Kind::Finish,
 ];
 
 impl Kind {
@@ -165,6 +171,8 @@ impl Kind {
             Kind::StopSlow => "stop-slow",
             Kind::StopIgnored => "stop-ignored",
             Kind::Exit => "exit",
+            Kind::ExitAgain => "exit-again",
+            Kind::Finish => "finish",
             Kind::Probe => "probe",
             Kind::Usage => "usage",
             Kind::WatchDelayed => "watch-delayed",
@@ -209,7 +217,20 @@ impl Kind {
         ALL.into_iter().find(|kind| kind.name() == name)
     }
 
-    /// Users do it, and it is no fault: `--only` keeps it.
+    /// Users thereby have something stopped.
+    pub const fn stops(self) -> bool {
+        matches!(
+            self,
+            Kind::Delete | Kind::ForceDelete | Kind::Dynamic | Kind::Resize | Kind::Update | Kind::StaticPod
+        )
+    }
+
+    /// It strikes only while an agent that has just started looks around.
+    pub const fn is_in_recovery(self) -> bool {
+        matches!(self, Kind::ListPartial | Kind::ListFailed | Kind::CrashLoop)
+    }
+
+    /// Users or their processes do it, and it is no fault: `--only` keeps it.
     pub const fn is_action(self) -> bool {
         matches!(
             self,
@@ -222,6 +243,7 @@ impl Kind {
                 | Kind::ForceDelete
                 | Kind::Invalid
                 | Kind::StaticPod
+                | Kind::Finish
         )
     }
 }

@@ -6,11 +6,16 @@ use serde_json::{Map, Value, json};
 
 /// Names of main containers, of init containers, of ephemeral ones.
 pub const MAINS: [&str; 4] = ["app", "log", "tool", "aux"];
-const INITS: [&str; 2] = ["prepare", "proxy"];
+const PREPARE: &str = "prepare";
+const PROXY: &str = "proxy";
+/// Init containers and sidecars in any order, by how many there are.
+const INITS: [&[&[&str]]; 3] = [&[&[]], &[&[PREPARE], &[PROXY]], &[&[PREPARE, PROXY], &[PROXY, PREPARE]]];
 /// Names of volumes.
 pub const VOLUMES: [&str; 6] = ["va", "vb", "vc", "vd", "ve", "vf"];
 /// Names of secrets and of configMaps.
 pub const OBJECTS: [&str; 3] = ["x", "y", "z"];
+/// Seconds that a hook sleeps at most.
+const LONGEST_SLEEP: u64 = 5;
 const IMAGES: [&str; 3] = ["registry.local/busybox:1", "registry.local/busybox:2", "registry.local/tool:1"];
 
 /// An image.
@@ -25,14 +30,14 @@ pub fn images() -> Vec<String> {
 
 /// A pod.
 pub fn pod(chance: &mut dyn Chance, features: &Features, name: &str, from_file: bool) -> Value {
-    let count = chance.below(features.volumes + 1) as usize;
+    let count = chance.below(features.volumes.min(features.volume_names) + 1) as usize;
     let volumes: Vec<Value> = VOLUMES[..count].iter().map(|name| volume(chance, features, name)).collect();
     let names = &VOLUMES[..count];
     let mut spec = Map::new();
-    let inits = chance.below(features.inits + 1) as usize;
-    if inits > 0 {
-        let inits: Vec<Value> =
-            INITS[..inits].iter().map(|name| init(chance, features, name, names)).collect();
+    let inits = INITS.get(chance.below(features.inits + 1) as usize).copied().unwrap_or_default();
+    let inits = chance.pick(inits).copied().unwrap_or_default();
+    if !inits.is_empty() {
+        let inits: Vec<Value> = inits.iter().map(|name| init(chance, features, name, names)).collect();
         spec.insert("initContainers".into(), json!(inits));
     }
     let mains = chance.between(1, features.containers) as usize;
@@ -42,7 +47,10 @@ pub fn pod(chance: &mut dyn Chance, features: &Features, name: &str, from_file: 
     if count > 0 {
         spec.insert("volumes".into(), json!(volumes));
     }
-    spec.insert("terminationGracePeriodSeconds".into(), json!(chance.between(0, features.grace_seconds)));
+    // A hook's sleep must be shorter.
+    let least = if features.hooks { LONGEST_SLEEP + 1 } else { 0 };
+    let grace_seconds = chance.between(least, features.grace_seconds.max(least));
+    spec.insert("terminationGracePeriodSeconds".into(), json!(grace_seconds));
     if features.policies
         && let Some(policy) = chance.pick(&["Never", "OnFailure", "Always"])
     {
@@ -63,7 +71,7 @@ fn init(chance: &mut dyn Chance, features: &Features, name: &str, volumes: &[&st
     for field in ["dynamicVolumePolicy", "restartPolicy", "restartPolicyRules"] {
         init.as_object_mut().map(|fields| fields.remove(field));
     }
-    if name == "proxy" {
+    if name == PROXY {
         init["restartPolicy"] = json!("Always");
     } else {
         for field in ["readinessProbe", "livenessProbe", "startupProbe", "lifecycle"] {
@@ -81,7 +89,7 @@ pub fn container(chance: &mut dyn Chance, features: &Features, name: &str, volum
     if !mounts.is_empty() {
         container["volumeMounts"] = json!(mounts);
     }
-    if chance.once_in(1, 2) {
+    if chance.once_in(5, 6) {
         container["dynamicVolumePolicy"] = json!({"restartPolicy": "RestartContainer"});
     }
     if features.resources && chance.once_in(2, 3) {
@@ -99,11 +107,12 @@ pub fn container(chance: &mut dyn Chance, features: &Features, name: &str, volum
         }
     }
     if features.hooks && chance.once_in(1, 3) {
-        let mut hook = || json!({"sleep": {"seconds": chance.between(1, 5)}});
+        let mut hook = || json!({"sleep": {"seconds": chance.between(1, LONGEST_SLEEP)}});
         container["lifecycle"] = json!({"postStart": hook(), "preStop": hook()});
     }
     if features.policies && chance.once_in(1, 4) {
         container["restartPolicy"] = json!("Never");
+        container.as_object_mut().map(|fields| fields.remove("dynamicVolumePolicy"));
         let values = json!([chance.between(1, 3)]);
         let action = if chance.once_in(1, 6) { "RestartAllContainers" } else { "Restart" };
         container["restartPolicyRules"] =

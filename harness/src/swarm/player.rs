@@ -85,8 +85,12 @@ impl Player {
     pub fn new(node: &NodeSpec, driven: &Driven, judged: bool) -> Player {
         let config = Config { node: node.facts.clone(), ..Config::default() };
         let (make, for_brain) = (driven.brain.clone(), config.clone());
-        let mut world =
-            World::new(&config, std::sync::Arc::new(move || make(&for_brain)), node, (driven.log)());
+        let mut world = World::new(
+            &config,
+            std::sync::Arc::new(move || make(&for_brain)),
+            node,
+            (driven.log)(&config, node.journal),
+        );
         world.server_mut().answered_by(driven.answers);
         world.set_refined(driven.refined);
         Player {
@@ -99,6 +103,11 @@ impl Player {
             broken: Vec::new(),
             is_delicate: false,
         }
+    }
+
+    /// The API server leaves names in flight to the node to keep apart, or refuses them.
+    pub fn trust_names(&mut self, trusting: bool) {
+        self.stage.world.server_mut().refuse_names_in_flight(!trusting);
     }
 
     /// The world.
@@ -146,8 +155,12 @@ impl Player {
         nodefold_core::codec::hash(&(node.0, api.0, steps))
     }
 
-    /// The end: what waits for the end of a batch, and how much there was.
+    /// The end: what waits for the end of a batch, whether the log is whole, and how much there was.
     pub fn finish(&mut self) {
+        if self.broken.is_empty() && self.stage.world.is_agent_alive() {
+            let closed = self.stage.world.close().map(|()| true);
+            self.heed(closed);
+        }
         if let Some(oracles) = &mut self.oracles {
             oracles.finish();
         }

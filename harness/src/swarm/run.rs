@@ -8,7 +8,7 @@ use super::profile::Profile;
 use super::{faults, users};
 use crate::brain::Brain;
 use crate::history::History;
-use crate::log::{FactLog, InMemory};
+use crate::log::{self, FactLog, InMemory};
 use crate::scenario::Verb;
 use crate::world::{Answers, Choice, Enabled};
 use nodefold_api::Api;
@@ -20,13 +20,16 @@ use std::sync::Arc;
 /// Makes the brain that a world drives. Workers share it.
 pub type BrainOf = Arc<dyn Fn(&Config) -> Box<dyn Brain> + Send + Sync>;
 
+/// Makes the log that an agent writes: of which node, and whether that node has the real journal.
+pub type LogOf = Arc<dyn Fn(&Config, bool) -> Box<dyn FactLog> + Send + Sync>;
+
 /// What a world drives, and what drives it: the parts that a hunt may be about.
 #[derive(Clone)]
 pub struct Driven {
     /// What decides.
     pub brain: BrainOf,
-    /// Where its facts are made durable.
-    pub log: Arc<dyn Fn() -> Box<dyn FactLog> + Send + Sync>,
+    /// Where its facts are made durable, and whether that is to be the real journal.
+    pub log: LogOf,
     /// Who answers requests to the API.
     pub answers: Answers,
     /// Its steps are compared with the specification.
@@ -37,10 +40,18 @@ impl Default for Driven {
     fn default() -> Driven {
         Driven {
             brain: Arc::new(|config| Box::new(Node::new(config.clone()))),
-            log: Arc::new(|| Box::<InMemory>::default()),
+            log: Arc::new(log::of),
             answers: Api::apply,
             refined: true,
         }
+    }
+}
+
+impl Driven {
+    /// Another brain. A journal keeps the production core's state only, so its facts are kept in memory.
+    pub fn by(brain: BrainOf) -> Driven {
+        let log: LogOf = Arc::new(|_, _| Box::<InMemory>::default());
+        Driven { brain, log, ..Driven::default() }
     }
 }
 
@@ -93,6 +104,7 @@ pub fn run_seed(seed: u64, options: &SwarmOptions) -> SeedReport {
 pub fn play(seed: u64, chance: &mut dyn Chance, profile: &Profile, options: &SwarmOptions) -> SeedReport {
     let mut history = Recorder::new(profile);
     let mut player = Player::new(&profile.node, &options.driven, options.oracles);
+    player.trust_names(profile.trusting);
     // A panic is a find like any other: what led to it must be told.
     let played = catch_unwind(AssertUnwindSafe(|| {
         player.begin();
@@ -141,10 +153,13 @@ fn safety(player: &mut Player, chance: &mut dyn Chance, profile: &Profile, histo
             return;
         }
         // One intervention makes the next likelier: races want company.
-        let calm = if player.is_delicate || again { profile.calm.div_ceil(4) } else { profile.calm };
+        let recovers = player.world().is_recovering();
+        let close = player.is_delicate || again || recovers;
+        let calm = if close { profile.calm.div_ceil(4) } else { profile.calm };
         again = chance.once_in(1, calm + 1);
         if again {
-            if let Some(kind) = draw(chance, &profile.weights) {
+            let weights = if recovers { &profile.in_recovery } else { &profile.weights };
+            if let Some(kind) = draw(chance, weights) {
                 intervene(kind, player, chance, profile, history, &mut enabled);
             }
         } else {
@@ -191,15 +206,24 @@ fn intervene(
     enabled: &mut Vec<Enabled>,
 ) {
     let world = player.world();
-    let verbs = if kind.is_action() || matches!(kind, Kind::ObjectChanged | Kind::ObjectDeleted) {
-        users::ask(kind, chance, profile, world.server())
+    let asked = kind.is_action() && kind != Kind::Finish;
+    let mut verbs = Vec::new();
+    if asked || matches!(kind, Kind::ObjectChanged | Kind::ObjectDeleted) {
+        // What users do may have to stop something; that which is slow to stop is where races are.
+        let slow = [Kind::StopSlow, Kind::StopIgnored].map(|kind| (kind, profile.weight(kind)));
+        if kind.stops() && chance.once_in(slow.iter().map(|(_, weight)| weight).sum(), 48) {
+            verbs.extend(
+                draw(chance, &slow).map(|kind| faults::strike(kind, chance, world, &[])).unwrap_or_default(),
+            );
+        }
+        verbs.extend(users::ask(kind, chance, profile, world.server()));
     } else {
         world.enabled(enabled);
         // What is far away is not hurried: only races are.
         let horizon = world.now().after(Nanos::secs(3));
         enabled.retain(|e| e.due <= horizon || matches!(e.choice, Choice::AgentStarts));
-        faults::strike(kind, chance, world, enabled)
-    };
+        verbs = faults::strike(kind, chance, world, enabled);
+    }
     for verb in verbs {
         history.verb(verb.clone());
         player.perform(&verb);
@@ -227,7 +251,7 @@ struct Recorder {
 
 impl Recorder {
     fn new(profile: &Profile) -> Recorder {
-        let history = History { node: profile.node.clone(), steps: Vec::new() };
+        let history = History { node: profile.node.clone(), trusting: profile.trusting, steps: Vec::new() };
         Recorder { history, now: Time(0), whole: None, since: 0, last: Time(0), is_in_step: false }
     }
 

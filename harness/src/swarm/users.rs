@@ -1,12 +1,13 @@
 //! Users: what they ask of the API and of the node's manifest files, made up from what is stored at that moment, so that
 //! most of it is allowed and some of it is not.
 
-use super::chance::Chance;
+use super::chance::{Chance, Xoshiro};
 use super::kind::Kind;
 use super::manifest::{self, MAINS, OBJECTS, VOLUMES};
-use super::profile::Profile;
+use super::profile::{About, Profile};
 use crate::scenario::{DeleteTarget, PodRef, Verb};
 use crate::world::Server;
+use nodefold_core::time::Nanos;
 use serde_json::{Map, Value, json};
 
 const PODS: [&str; 4] = ["web", "job", "db", "worker"];
@@ -19,10 +20,12 @@ pub fn ask(kind: Kind, chance: &mut dyn Chance, profile: &Profile, server: &Serv
         Kind::StaticPod => static_pod(chance, profile, server),
         Kind::ObjectChanged => object_changed(chance),
         Kind::ObjectDeleted => object_deleted(chance, server),
-        Kind::Dynamic => with_pod(chance, server, |chance, pod, name| {
-            vec![Verb::Dynamic(name, dynamic(chance, profile, pod))]
+        Kind::Dynamic => with_running_pod(chance, server, |chance, pod, name| {
+            let patch = dynamic(chance, profile, pod);
+            let swapped = swapped(chance, profile, pod, &patch);
+            [patch].into_iter().chain(swapped).map(|patch| Verb::Dynamic(name.clone(), patch)).collect()
         }),
-        Kind::Resize => with_pod(chance, server, |chance, pod, name| {
+        Kind::Resize => with_running_pod(chance, server, |chance, pod, name| {
             let resized = one_container(chance, pod)
                 .map(|container| json!({"name": container, "resources": manifest::resources(chance)}));
             let patch = json!({"spec": {"containers": [resized]}});
@@ -38,16 +41,12 @@ pub fn ask(kind: Kind, chance: &mut dyn Chance, profile: &Profile, server: &Serv
             vec![Verb::Ephemeral(name, json!({"spec": {"ephemeralContainers": [debugger]}}))]
         }),
         Kind::Update => with_pod(chance, server, |chance, pod, _| vec![Verb::Update(updated(chance, pod))]),
-        Kind::Delete => with_pod(chance, server, |chance, _, name| {
-            let grace_seconds = chance.once_in(1, 3).then(|| chance.below(12));
-            let mirror = server.is_file(&name) && chance.once_in(2, 3);
-            vec![Verb::Delete(DeleteTarget { grace_seconds, mirror, ..target("Pod", &name) })]
-        }),
+        Kind::Delete => delete(chance, server),
         Kind::ForceDelete => with_pod(chance, server, |_, _, name| {
             vec![Verb::Delete(DeleteTarget { force: true, ..target("Pod", &name) })]
         }),
         Kind::Invalid => with_pod(chance, server, invalid),
-        // Faults are the world's.
+        // Faults and processes are the world's.
         Kind::FailFinal
         | Kind::FailTransient
         | Kind::FailUncertain
@@ -59,6 +58,8 @@ pub fn ask(kind: Kind, chance: &mut dyn Chance, profile: &Profile, server: &Serv
         | Kind::StopSlow
         | Kind::StopIgnored
         | Kind::Exit
+        | Kind::ExitAgain
+        | Kind::Finish
         | Kind::Probe
         | Kind::Usage
         | Kind::WatchDelayed
@@ -102,6 +103,27 @@ fn in_default(name: &str) -> PodRef {
     PodRef { namespace: "default".into(), name: name.to_owned() }
 }
 
+/// A pod is to go; or one that goes already is to go sooner: who deletes again is in a hurry.
+fn delete(chance: &mut dyn Chance, server: &Server) -> Vec<Verb> {
+    let left = |pod: &Value| pod["metadata"]["deletionGracePeriodSeconds"].as_u64();
+    let goes: Vec<&Value> = server.pods().filter(|pod| left(pod).is_some_and(|left| left > 0)).collect();
+    if let Some(pod) = chance.pick(&goes).copied().filter(|_| chance.once_in(1, 2)) {
+        let grace_seconds = left(pod).map(|left| chance.below(left));
+        return vec![Verb::Delete(DeleteTarget { grace_seconds, ..target("Pod", &name_of(pod)) })];
+    }
+    with_pod(chance, server, |chance, _, name| {
+        let grace_seconds = chance.once_in(1, 3).then(|| chance.below(12));
+        let mirror = server.is_file(&name) && chance.once_in(2, 3);
+        let first = Verb::Delete(DeleteTarget { grace_seconds, mirror, ..target("Pod", &name) });
+        let again = chance.once_in(1, 6).then(|| {
+            let grace_seconds = Some(chance.below(4));
+            let sooner = DeleteTarget { grace_seconds, ..target("Pod", &name) };
+            [Verb::Advance(Nanos::millis(chance.between(1, 2000))), Verb::Delete(sooner)]
+        });
+        [first].into_iter().chain(again.into_iter().flatten()).collect()
+    })
+}
+
 /// A new pod under one of the run's names, and what its volumes need, unless that comes later.
 fn create(chance: &mut dyn Chance, profile: &Profile, server: &Server) -> Vec<Verb> {
     let name = PODS[chance.below(profile.pods) as usize];
@@ -134,7 +156,9 @@ fn static_pod(chance: &mut dyn Chance, profile: &Profile, server: &Server) -> Ve
     let mut features = profile.features.clone();
     features.sources = false;
     features.policies = false;
-    let pod = manifest::pod(chance, &features, STATIC, true);
+    // One of a few, so that some come back as they were.
+    let mut drawn = Xoshiro::new(profile.files + chance.below(3));
+    let pod = manifest::pod(&mut drawn, &features, STATIC, true);
     vec![if server.is_file(&name) { Verb::Update(pod) } else { Verb::Create(pod) }]
 }
 
@@ -162,9 +186,31 @@ fn with_pod(
 ) -> Vec<Verb> {
     let pods: Vec<&Value> = server.pods().collect();
     let Some(pod) = chance.pick(&pods).copied() else { return Vec::new() };
+    then(chance, pod, name_of(pod))
+}
+
+fn name_of(pod: &Value) -> PodRef {
     let text = |field: &str| pod["metadata"][field].as_str().unwrap_or_default().to_owned();
-    let name = PodRef { namespace: text("namespace"), name: text("name") };
-    then(chance, pod, name)
+    PodRef { namespace: text("namespace"), name: text("name") }
+}
+
+/// With one that may be changed as it runs, if there is any; who does not look first is refused.
+fn with_running_pod(
+    chance: &mut dyn Chance,
+    server: &Server,
+    then: impl FnOnce(&mut dyn Chance, &Value, PodRef) -> Vec<Verb>,
+) -> Vec<Verb> {
+    let runs = |pod: &&Value| {
+        pod["status"]["phase"] == "Running"
+            && pod["metadata"]["deletionTimestamp"].is_null()
+            && !server.is_file(&name_of(pod))
+    };
+    let running: Vec<&Value> = server.pods().filter(runs).collect();
+    match chance.pick(&running).copied().filter(|_| !chance.once_in(1, 8)) {
+        Some(pod) => then(chance, pod, name_of(pod)),
+        None if chance.once_in(1, 8) => with_pod(chance, server, then),
+        None => Vec::new(),
+    }
 }
 
 /// The names in a list of a pod's.
@@ -177,6 +223,18 @@ fn names(list: &Value) -> Vec<String> {
         .collect()
 }
 
+/// Its mounts may change while it runs, for it is restarted.
+fn may_restart(container: &Value) -> bool {
+    container["dynamicVolumePolicy"]["restartPolicy"] == "RestartContainer"
+}
+
+/// A container whose mounts may change, if there is one.
+fn one_to_restart(chance: &mut dyn Chance, pod: &Value) -> Option<String> {
+    let restarted = pod["spec"]["containers"].as_array().into_iter().flatten().filter(|c| may_restart(c));
+    let restarted: Vec<String> = restarted.filter_map(|c| c["name"].as_str()).map(str::to_owned).collect();
+    chance.pick(&restarted).cloned().or_else(|| one_container(chance, pod))
+}
+
 fn one_container(chance: &mut dyn Chance, pod: &Value) -> Option<String> {
     chance.pick(&names(&pod["spec"]["containers"])).cloned()
 }
@@ -186,32 +244,46 @@ pub fn dynamic(chance: &mut dyn Chance, profile: &Profile, pod: &Value) -> Value
     let mut patch = Patch::default();
     let has = names(&pod["spec"]["volumes"]);
     for _ in 0..chance.between(1, 3) {
-        match chance.below(6) {
-            0 | 1 => add_volume(chance, profile, pod, &has, &mut patch),
-            2 => remove_volume(chance, pod, &has, &mut patch),
-            3 => {
-                let present = names(&pod["spec"]["containers"]);
-                let free = MAINS.iter().filter(|name| !present.iter().any(|p| p == *name));
-                if let Some(name) = chance.pick(&free.copied().collect::<Vec<_>>()).copied() {
-                    let volumes: Vec<&str> = has.iter().map(String::as_str).collect();
-                    let mut added = manifest::container(chance, &profile.features, name, &volumes);
-                    added.as_object_mut().map(|fields| fields.remove("resizePolicy"));
-                    patch.containers.insert(name.to_owned(), added);
-                }
-            }
-            4 => {
-                if let Some(name) = one_container(chance, pod) {
-                    patch.containers.insert(name.clone(), json!({"name": name, "$patch": "delete"}));
-                }
+        // Where room is what it is about, more often one takes another's place.
+        let place = profile.about == Some(About::Room) && chance.once_in(1, 2);
+        match if place { 8 } else { chance.below(10) } {
+            0..=2 => add_volume(chance, profile, pod, &has, &mut patch),
+            3..=5 => remove_volume(chance, pod, &has, &mut patch),
+            6 => add_container(chance, profile, pod, &has, &mut patch),
+            7 => remove_container(chance, pod, &mut patch),
+            8 => {
+                // One takes the place of another, and its room.
+                remove_container(chance, pod, &mut patch);
+                add_container(chance, profile, pod, &has, &mut patch);
             }
             _ => {
-                if let (Some(name), Some(volume)) = (one_container(chance, pod), chance.pick(&has).cloned()) {
+                if let (Some(name), Some(volume)) = (one_to_restart(chance, pod), chance.pick(&has).cloned())
+                {
                     patch.mount(&name, manifest::mount(&volume));
                 }
             }
         }
     }
     patch.into_value()
+}
+
+fn add_container(chance: &mut dyn Chance, profile: &Profile, pod: &Value, has: &[String], patch: &mut Patch) {
+    let present = names(&pod["spec"]["containers"]);
+    let free = MAINS.iter().filter(|name| !present.iter().any(|p| p == *name));
+    if let Some(name) = chance.pick(&free.copied().collect::<Vec<_>>()).copied() {
+        let volumes: Vec<&str> = has.iter().map(String::as_str).collect();
+        let mut added = manifest::container(chance, &profile.features, name, &volumes);
+        added.as_object_mut().map(|fields| fields.remove("resizePolicy"));
+        patch.containers.insert(name.to_owned(), added);
+    }
+}
+
+fn remove_container(chance: &mut dyn Chance, pod: &Value, patch: &mut Patch) {
+    // The last one can't go; that is refused, and not asked often.
+    let last = names(&pod["spec"]["containers"]).len() < 2;
+    if let Some(name) = one_container(chance, pod).filter(|_| !last || chance.once_in(1, 8)) {
+        patch.containers.insert(name.clone(), json!({"name": name, "$patch": "delete"}));
+    }
 }
 
 #[derive(Default)]
@@ -250,27 +322,49 @@ impl Patch {
 }
 
 fn add_volume(chance: &mut dyn Chance, profile: &Profile, pod: &Value, has: &[String], patch: &mut Patch) {
-    let free: Vec<&str> = VOLUMES.into_iter().filter(|name| !has.iter().any(|h| h == name)).collect();
+    let names = VOLUMES.into_iter().take(profile.features.volume_names as usize);
+    let free: Vec<&str> = names.filter(|name| !has.iter().any(|h| h == name)).collect();
     let Some(name) = chance.pick(&free).copied() else { return };
     if patch.volumes.iter().any(|volume| volume["name"] == name) {
         return;
     }
+    add_this(chance, profile, pod, name, patch);
+}
+
+fn add_this(chance: &mut dyn Chance, profile: &Profile, pod: &Value, name: &str, patch: &mut Patch) {
     patch.volumes.push(manifest::volume(chance, &profile.features, name));
     // A volume that nobody mounts waits; most are mounted by somebody who may be restarted for it.
     if chance.once_in(5, 6) {
-        let restarted = pod["spec"]["containers"].as_array().into_iter().flatten();
-        let restarted = restarted.filter(|c| c["dynamicVolumePolicy"]["restartPolicy"] == "RestartContainer");
-        let restarted: Vec<String> =
-            restarted.filter_map(|c| c["name"].as_str()).map(str::to_owned).collect();
-        let container = chance.pick(&restarted).cloned().or_else(|| one_container(chance, pod));
-        if let Some(container) = container {
+        if let Some(container) = one_to_restart(chance, pod) {
             patch.mount(&container, manifest::mount(name));
         }
     }
 }
 
+/// A second patch, right behind one that removes a volume: another volume takes its name.
+fn swapped(chance: &mut dyn Chance, profile: &Profile, pod: &Value, patch: &Value) -> Option<Value> {
+    let volumes = patch["spec"]["volumes"].as_array().into_iter().flatten();
+    let removed: Vec<&str> =
+        volumes.filter(|v| v["$patch"] == "delete").filter_map(|v| v["name"].as_str()).collect();
+    let name = chance.pick(&removed).copied().filter(|_| chance.once_in(1, 3))?;
+    let mut second = Patch::default();
+    add_this(chance, profile, pod, name, &mut second);
+    Some(second.into_value())
+}
+
 fn remove_volume(chance: &mut dyn Chance, pod: &Value, has: &[String], patch: &mut Patch) {
-    let Some(name) = chance.pick(has).cloned() else { return };
+    let keeps = |container: &Value, volume: &str| {
+        let mounts = container["volumeMounts"].as_array().into_iter().flatten();
+        mounts.into_iter().any(|mount| mount["name"] == volume) && !may_restart(container)
+    };
+    let kept = |volume: &&String| {
+        let containers = ["containers", "initContainers"].map(|list| pod["spec"][list].as_array());
+        containers.into_iter().flatten().flatten().any(|container| keeps(container, volume))
+    };
+    let free: Vec<String> = has.iter().filter(|volume| !kept(volume)).cloned().collect();
+    // What somebody keeps can't go; that is refused, and not asked often.
+    let from = if free.is_empty() || chance.once_in(1, 8) { has } else { &free };
+    let Some(name) = chance.pick(from).cloned() else { return };
     if patch.volumes.iter().any(|volume| volume["name"] == name.as_str()) {
         return;
     }

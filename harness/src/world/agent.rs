@@ -108,14 +108,24 @@ impl Agent {
         self.heard
     }
 
-    /// Makes a fact durable, folds it in, and gives the commands that it made due (write-ahead, DESIGN §8).
-    pub fn fold(&mut self, event: Event, records: &mut Vec<Record>) -> Result<Vec<Command>, LogError> {
+    /// Makes a fact durable, folds it in, and gives the commands that it made due (write-ahead, DESIGN §8). `None`: it did
+    /// not become durable, for the disk `is_full`.
+    pub fn fold(
+        &mut self,
+        event: Event,
+        is_full: bool,
+        records: &mut Vec<Record>,
+    ) -> Result<Option<Vec<Command>>, LogError> {
         let brain = own(&mut self.brain);
-        self.log.fact(&event, brain)?;
+        if !is_full {
+            self.log.fact(&event, brain)?;
+        } else if !self.log.without_room(&event, brain)? {
+            return Ok(None);
+        }
         self.out.clear();
         brain.apply(&event, &mut self.out);
         self.log.commands_given(&self.out.commands);
-        Ok(self.tell_folded(event, records))
+        Ok(Some(self.tell_folded(event, records)))
     }
 
     /// Tells of a fact that was folded and of what it made due.
@@ -153,6 +163,11 @@ impl Agent {
     /// Dies.
     pub fn crash(&mut self) {
         self.alive = false;
+    }
+
+    /// The host lost power, and its disk what was not synced.
+    pub fn lose_power(&mut self) {
+        self.log.lose_power();
     }
 
     /// Comes to life, from its log if it lived before.

@@ -21,6 +21,7 @@ impl World {
     pub fn crash_host(&mut self) {
         self.records.push(Record::Crashed { at: self.now, host: true });
         self.lose_agent();
+        self.agent.lose_power();
         self.inflight.clear();
         self.pending.retain(|choice, _| matches!(choice, Choice::Permitted(_) | Choice::DiskFreed));
         self.faults.echoes.clear();

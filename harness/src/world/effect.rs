@@ -256,6 +256,11 @@ impl World {
             Some(container) => match &container.state {
                 State::Created => {
                     container.state = State::Running { started_at: now };
+                    if let Some((ending, after)) = self.faults.short_lived.get(&(pod, id.name.clone())) {
+                        container.ending.get_or_insert(*ending);
+                        let ends = Choice::ProcessEnds { pod, container: id.clone() };
+                        self.pending.entry(ends).or_insert(now.after(*after));
+                    }
                     if container.runs_once && self.faults.healed {
                         self.finishes(pod, id);
                     }

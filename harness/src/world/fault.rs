@@ -6,11 +6,12 @@
 
 use super::choice::Choice;
 use super::inflight::{Fate, OpKey, Phase};
-use super::runtime::State;
+use super::runtime::{Ending, State};
 use super::{World, WorldError, latency};
 use crate::scenario::PodRef;
+use nodefold_core::command::Action;
 use nodefold_core::event::{ErrorClass, Fact, OpError};
-use nodefold_core::ids::{ContainerId, ObjectRef, PodUid};
+use nodefold_core::ids::{ContainerId, Name, ObjectRef, PodUid};
 use nodefold_core::time::{Nanos, Time};
 use std::collections::BTreeMap;
 
@@ -74,6 +75,17 @@ pub enum Fault {
         /// How long it takes.
         takes: Option<Nanos>,
     },
+    /// A process ends now, and until faults stop so does each that is started in its container.
+    Dies {
+        /// In which pod.
+        pod: PodRef,
+        /// In which container.
+        container: String,
+        /// How.
+        ending: Ending,
+        /// How long after its start.
+        after: Nanos,
+    },
     /// A sandbox dies.
     SandboxDies {
         /// Of which pod.
@@ -118,6 +130,8 @@ pub(super) struct Faults {
     /// Completions that come once more, or late from a former life.
     pub(super) echoes: BTreeMap<u32, Fact>,
     pub(super) echoes_made: u32,
+    /// Containers whose processes end by themselves: how, and how long after their start.
+    pub(super) short_lived: BTreeMap<(PodUid, Name), (Ending, Nanos)>,
     /// Faults have stopped: what runs once comes to its end by itself.
     pub(super) healed: bool,
 }
@@ -125,11 +139,12 @@ pub(super) struct Faults {
 impl Faults {
     /// Nothing goes wrong, and nothing is left of what did.
     pub(super) fn are_none(&self) -> bool {
-        let Faults { crash, disk_full, ahead, behind, echoes, echoes_made: _, healed } = self;
+        let Faults { crash, disk_full, ahead, behind, echoes, echoes_made: _, short_lived, healed } = self;
         crash.is_none()
             && !disk_full
             && (*ahead, *behind) == (Nanos::ZERO, Nanos::ZERO)
             && echoes.is_empty()
+            && short_lived.is_empty()
             && !healed
     }
 
@@ -167,6 +182,14 @@ impl World {
                 self.strike(operation, |op| op.leaves_out.replace(*leaves_out).is_none())
             }
             Fault::Term { pod, container, takes } => self.term_takes(pod, container, *takes),
+            Fault::Dies { pod, container, ending, after } => {
+                let Some(uid) = self.server.uid(pod) else { return Ok(false) };
+                let dies = self.end_process(pod, container, *ending);
+                if dies {
+                    self.faults.short_lived.insert((uid, container.as_str().into()), (*ending, *after));
+                }
+                dies
+            }
             Fault::SandboxDies { pod, with_containers } => self.sandbox_dies(pod, *with_containers),
             Fault::Disconnect { lasts } => self.disconnect(*lasts),
             Fault::Forbid { object, lasts } => {
@@ -296,6 +319,29 @@ impl World {
         }
     }
 
+    /// Whoever hears a runtime knows by its own ids what an end is about: not a namesake in a pod's next life, which lives or
+    /// is only being made.
+    pub(super) fn is_of_a_namesake(&self, fact: &Fact) -> bool {
+        let made = |by: &dyn Fn(&Action) -> bool| self.inflight.values().any(|op| by(&op.command.action));
+        if let Fact::SandboxStopped { pod, attempt } = fact {
+            return match self.runtime.sandboxes.get(&(*pod, *attempt)) {
+                Some(sandbox) => sandbox.ready,
+                None => made(
+                    &|action| matches!(action, Action::CreateSandbox { attempt: a, pod: of, .. } if (of.uid, a) == (*pod, attempt)),
+                ),
+            };
+        }
+        if let Fact::ContainerExited { pod, container, .. } = fact {
+            return match self.runtime.containers.get(&(*pod, container.clone())) {
+                Some(known) => !matches!(known.state, State::Exited(_)),
+                None => made(
+                    &|action| matches!(action, Action::CreateContainer { container: id, pod: of, .. } if of.uid == *pod && id == container),
+                ),
+            };
+        }
+        false
+    }
+
     /// Answers that outlive their agent are heard by the next one.
     pub(super) fn keep_lingering(&mut self) {
         let lingering: Vec<Fact> = self
@@ -321,6 +367,7 @@ impl World {
         self.images.set(None);
         self.faults.crash = None;
         self.faults.disk_full = false;
+        self.faults.short_lived.clear();
         self.faults.healed = true;
         self.pending.remove(&Choice::DiskFreed);
         let now = self.now;

@@ -7,13 +7,13 @@ use nodefold_core::command::Subject;
 use nodefold_core::ids::Name;
 use nodefold_core::resources::{ResourceList, ResourceName};
 use nodefold_core::spec::{Container, Pod, PodSpec};
-use nodefold_core::status::{ConditionKind, ContainerState, ContainerStatus, HostPhase, PodStatus};
+use nodefold_core::status::{ConditionKind, ContainerState, ContainerStatus, HostPhase, PodPhase, PodStatus};
 
 impl AtTheEnd<'_> {
     /// What was wished last is seen in the status, or why not.
     pub(super) fn wish_is_visible(&mut self) {
         let pod = self.pod;
-        if let Some(wanted) = pod.wanted_again.filter(|_| pod.is_quiet()) {
+        if let Some(wanted) = pod.wanted_again.filter(|_| pod.is_quiet() && !self.next_life_was_refused()) {
             let explanation = "the pod came back, its former life is over, and nothing began anew".to_owned();
             return self.report(Invariant::L1, Subject::Pod, explanation, &[wanted]);
         }
@@ -53,6 +53,18 @@ impl AtTheEnd<'_> {
                 self.report(Invariant::L1, Subject::Pod, explanation, &[born, evidence[0], evidence[1]]);
             }
         }
+    }
+
+    /// The node admitted no further life of the pod: a reason, told after the last of the former one was gone.
+    fn next_life_was_refused(&self) -> bool {
+        let pod = self.pod;
+        let containers = pod.containers.iter().map(|c| c.life_index);
+        let sandboxes = pod.sandboxes.iter().map(|s| s.index);
+        let volumes = pod.volumes.iter().map(|v| v.host_index);
+        let over = containers.chain(sandboxes).chain(volumes).chain(pod.wanted_again).max();
+        pod.published.as_ref().is_some_and(|(index, status)| {
+            status.phase == PodPhase::Failed && !status.reason.is_empty() && Some(*index) > over
+        })
     }
 
     /// A container that runs by another definition than the wished one, while nothing in the status says why.

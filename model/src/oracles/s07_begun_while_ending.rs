@@ -26,6 +26,7 @@ pub(super) fn judge(world: &WorldView, record: &Record<'_>, command: &Command, o
     };
     let Some(pod) = world.pods.get(&command.pod) else {
         if let (Some((subject, what)), Some(forgotten)) = (begun, world.tombstones.get(&command.pod)) {
+            let forgotten = &forgotten.index;
             let explanation = format!("{what} although the pod is gone since record {forgotten}");
             out.push(breach(Invariant::S7, record, command.pod, Some(subject), explanation, &[*forgotten]));
         }

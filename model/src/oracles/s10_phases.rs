@@ -15,7 +15,9 @@ use nodefold_core::ids::VolumeId;
 use nodefold_core::status::{ConditionKind, ContainerState, ContainerStatus, HostPhase, PodPhase, PodStatus};
 
 pub(super) fn judge(world: &WorldView, record: &Record<'_>, command: &Command, out: &mut Vec<Violation>) {
-    let Some(pod) = world.pods.get(&command.pod) else { return };
+    let Some(pod) = world.pods.get(&command.pod) else {
+        return out.extend(mounted_when_forgotten(world, record, command));
+    };
     let mut report = |subject: Subject, explanation: String, evidence: &[usize]| {
         out.push(breach(Invariant::S10, record, command.pod, Some(subject), explanation, evidence));
     };
@@ -30,6 +32,15 @@ pub(super) fn judge(world: &WorldView, record: &Record<'_>, command: &Command, o
     pod_phase(pod, status, &mut report);
     volume_phases(pod, status, &mut report);
     container_phases(pod, status, &mut report);
+}
+
+/// A pod of which nothing is left has no volume whose life could go on.
+fn mounted_when_forgotten(world: &WorldView, record: &Record<'_>, command: &Command) -> Option<Violation> {
+    let Action::MountVolume { volume, .. } = &command.action else { return None };
+    let forgotten = world.tombstones.get(&command.pod)?.index;
+    let explanation = format!("volume {volume} is mounted although the pod is gone since record {forgotten}");
+    let subject = Some(Subject::Volume(volume.clone()));
+    Some(breach(Invariant::S10, record, command.pod, subject, explanation, &[forgotten]))
 }
 
 /// The unmount that ended the volume's life; a removed instance's further mount is S3's to judge, and one merely found

@@ -20,10 +20,9 @@ pub(super) fn judge(world: &WorldView, record: &Record<'_>, command: &Command, o
     match Deed::of(&command.action) {
         Deed::Stops { container, grace } => {
             out.extend(moved_later(world, pod, record, command, container, grace));
-            out.extend(sidecar_before_main(world, pod, record, command, container));
         }
-        Deed::Kills(container) => out.extend(sidecar_before_main(world, pod, record, command, container)),
-        Deed::Mounts(_)
+        Deed::Kills(_)
+        | Deed::Mounts(_)
         | Deed::MakesSandbox { .. }
         | Deed::Creates { .. }
         | Deed::Starts(_)
@@ -51,27 +50,21 @@ fn moved_later(
     })
 }
 
-/// A pod's end stops its sidecars once no main that ever ran may still run, or once their time is over.
-fn sidecar_before_main(
-    world: &WorldView,
-    pod: &PodView,
-    record: &Record<'_>,
-    command: &Command,
-    container: &ContainerId,
-) -> Option<Violation> {
-    let sidecar = pod.container(container)?;
-    if sidecar.role != Role::Sidecar || command.cause.rule != Rule::PodTerminating {
-        return None;
-    }
+/// A pod's end stops its sidecars once no main that ever ran may still run, or once their time is over. Judged at the end
+/// of the batch: where time is over for all of a pod's containers at once (their agent was away, or a list tells only now
+/// that they run), the order of their stops in one batch says nothing.
+fn sidecar_before_main(world: &WorldView, stopped: &StoppedSidecar) -> Option<Violation> {
+    let StoppedSidecar { pod: uid, container, index, at } = stopped;
+    let pod = world.pods.get(uid)?;
     // A preStop hook that took all of the grace leaves its main the floor's time, as below.
     let hook_is_over = |o: &InFlight, main: &ContainerView| {
         matches!(&o.lane, Lane::Hook(id, Hook::PreStop) if *id == main.id)
-            && o.deadline.is_some_and(|deadline| deadline <= record.at)
+            && o.deadline.is_some_and(|deadline| deadline <= *at)
     };
     // A main whose grace is shorter than the floor has the floor's time; the sidecars' turn comes when the grace is over.
-    let floor_ends = record.at.after(world.minimum_grace);
+    let floor_ends = at.after(world.minimum_grace);
     let time_is_over = |main: &ContainerView| {
-        pod.deadline.is_some_and(|(deadline, _)| deadline <= record.at)
+        pod.deadline.is_some_and(|(deadline, _)| deadline <= *at)
             || main.stop.is_some_and(|stop| stop.killed || stop.deadline <= floor_ends)
             || pod.in_flight.iter().any(|o| hook_is_over(o, main))
     };
@@ -85,7 +78,16 @@ fn sidecar_before_main(
         main.life_in_words()
     );
     let subject = Some(Subject::Container(container.clone()));
-    Some(breach(Invariant::S15, record, command.pod, subject, explanation, &[main.proof()]))
+    Some(violation(Invariant::S15, *at, *uid, subject, explanation, [*index, main.proof()]))
+}
+
+/// A sidecar whose stop or kill a pod's end brought about.
+#[derive(Clone, Debug)]
+struct StoppedSidecar {
+    pod: PodUid,
+    container: ContainerId,
+    index: usize,
+    at: Time,
 }
 
 /// Which containers of a pod a deadline is about.
@@ -102,6 +104,7 @@ enum Whose {
 pub(super) struct Deadlines {
     due: BTreeSet<(Time, PodUid, Whose)>,
     passed: Vec<Passed>,
+    sidecars: Vec<StoppedSidecar>,
 }
 
 /// A deadline that passed, when the node could know, and what it could have stopped by then.
@@ -117,6 +120,18 @@ struct Passed {
 }
 
 impl Deadlines {
+    /// A command may stop a sidecar.
+    pub(super) fn command(&mut self, world: &WorldView, command: &Command, at: Time, index: usize) {
+        let (Deed::Stops { container, .. } | Deed::Kills(container)) = Deed::of(&command.action) else {
+            return;
+        };
+        let sidecar = world.pods.get(&command.pod).and_then(|pod| pod.container(container));
+        if sidecar.is_some_and(|c| c.role == Role::Sidecar) && command.cause.rule == Rule::PodTerminating {
+            let (pod, container) = (command.pod, container.clone());
+            self.sidecars.push(StoppedSidecar { pod, container, index, at });
+        }
+    }
+
     /// Finds the deadlines that this fact's time passes, by what was known before it: the commands that it brings about
     /// must answer them.
     pub(super) fn pass(&mut self, world: &WorldView, fact: &Fact, at: Time) {
@@ -157,6 +172,7 @@ impl Deadlines {
 
     /// Judges the deadlines that passed before the batch that ends here.
     pub(super) fn settle(&mut self, world: &WorldView, at: Time, out: &mut Vec<Violation>) {
+        out.extend(self.sidecars.drain(..).filter_map(|stopped| sidecar_before_main(world, &stopped)));
         for Passed { deadline, pod: uid, whose, noticed, stoppable: could } in
             std::mem::take(&mut self.passed)
         {
@@ -190,9 +206,9 @@ fn concerns(whose: Whose, container: &ContainerView) -> bool {
     }
 }
 
-/// It runs, and no other operation on it has to end first (S12).
+/// It runs as the node knows, and no other operation on it has to end first (S12).
 fn stoppable(pod: &PodView, container: &ContainerView) -> bool {
     let occupied =
         pod.in_flight.iter().any(|o| !o.is_stop() && o.lane == Lane::Container(container.id.clone()));
-    container.life == Life::Running && !occupied
+    container.life == Life::Running && !container.hearsay && !occupied
 }

@@ -45,6 +45,8 @@ struct Work<'a> {
     now: PodView,
     situation: Situation,
     allocating: bool,
+    /// The pod's life ends in this step and another one follows it.
+    reborn: bool,
 }
 
 /// Explains the change, or says what can't be.
@@ -73,12 +75,17 @@ fn explain_by(
     situation: Situation,
 ) -> Result<(), String> {
     let mut work = Work::new(before, after, situation);
+    work.follow(pod_way);
     let lanes = work.lanes(pod_way)?;
     if !situation.timers_first {
         return work.in_order(lanes);
     }
     // Timers fired before the fact: what the node did may have come first.
-    work.in_order(lanes.clone()).or_else(|_| Work::new(before, after, situation).in_any_order(lanes))
+    work.in_order(lanes.clone()).or_else(|_| {
+        let mut work = Work::new(before, after, situation);
+        work.follow(pod_way);
+        work.in_any_order(lanes)
+    })
 }
 
 /// The shortest way through a table by those who may have moved in this step: of several, one that needs nothing, since
@@ -188,7 +195,13 @@ impl<'a> Work<'a> {
         now.surplus = after.surplus;
         (now.initialized, now.whole) = (after.initialized, after.whole);
         let allocating = before.allocated != after.allocated && after.life != Pod::Absent;
-        Work { before, after, now, situation, allocating }
+        Work { before, after, now, situation, allocating, reborn: false }
+    }
+
+    /// Where a life ends and another follows, what that one has is allocated to it, though it be the same.
+    fn follow(&mut self, pod_way: &[&'static Row<Pod>]) {
+        self.reborn = self.after.life != Pod::Absent && pod_way.iter().any(|row| row.to == Pod::Absent);
+        self.allocating |= self.reborn && self.after.allocated.is_some();
     }
 
     /// The moves of each thing, in its own order. Things are in the order of the node's rooms.
@@ -231,7 +244,7 @@ impl<'a> Work<'a> {
         let may_withdraw =
             self.after.life == Pod::Active || (self.allocating && self.after.allocated.is_some());
         let to = match to {
-            Promise::None if may_withdraw && from == Promise::Kept => Promise::Removed,
+            Promise::None if may_withdraw && !self.reborn && from == Promise::Kept => Promise::Removed,
             Promise::None => return Ok(Vec::new()),
             Promise::Kept | Promise::Removed => to,
         };

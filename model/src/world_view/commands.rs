@@ -89,7 +89,7 @@ impl WorldView {
             self.pods.insert(command.pod, PodView::new(command.pod));
         }
         if matches!(command.action, Action::ObserveRuntime | Action::ObserveMounts) {
-            self.observing.push((command.op, index));
+            self.observing.push((command.op, command.pod, index));
             self.observes = true;
         }
         let Some(pod) = self.pods.get_mut(&command.pod) else { return };

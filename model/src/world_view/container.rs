@@ -101,6 +101,8 @@ pub struct ContainerView {
     pub life: Life,
     /// The record that says so.
     pub life_index: usize,
+    /// Only a look that the node took for another pod tells that it runs: it acts on that when it looks for this one.
+    pub hearsay: bool,
     /// The latest command that began an operation on it.
     pub commanded: usize,
     /// The record that shows it running first.
@@ -147,6 +149,7 @@ impl ContainerView {
             born,
             life,
             life_index: born,
+            hearsay: false,
             commanded: born,
             started: None,
             exit: None,

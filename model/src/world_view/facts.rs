@@ -25,7 +25,7 @@ impl WorldView {
             Fact::RuntimeObserved { op, complete, sandboxes, containers } => {
                 self.runtime_observed(*op, *complete, sandboxes, containers, index);
             }
-            Fact::ObserveFailed { op, .. } => self.observing.retain(|(o, _)| o != op),
+            Fact::ObserveFailed { op, .. } => self.observing.retain(|(o, ..)| o != op),
             Fact::Tick
             | Fact::ObjectSeen { .. }
             | Fact::ObjectGone { .. }
@@ -78,11 +78,17 @@ impl WorldView {
 
     fn applied(&mut self, applied: &Arc<Pod>, at: Time, index: usize) {
         let uid = applied.uid;
-        self.tombstones.remove(&uid);
+        let former = self.tombstones.remove(&uid);
         self.tombstone_order.retain(|u| *u != uid || self.tombstones.contains_key(u));
         let images_bypass = !self.node.gates.dynamic_containers;
         let pod = self.pods.entry(uid).or_insert_with(|| PodView::new(uid));
         let first = pod.applied.is_none();
+        if let Some(former) = former.filter(|_| applied.source == Source::File && applied.deletion.is_none())
+        {
+            // A file came back as it was. The last words of its former life, and late answers to it, may still come.
+            pod.came_back = true;
+            pod.last_op_before = former.last_op;
+        }
         pod.allocation.images_bypass |= images_bypass;
         pod.applied_this_epoch = true;
         if pod.left_source.take().is_some() {
@@ -121,6 +127,7 @@ impl WorldView {
             let of_source = pod.applied.as_ref().is_some_and(|p| p.source == source);
             if of_source && !pod.applied_this_epoch && pod.left_source.is_none() {
                 pod.left_source = Some(index);
+                pod.wanted_again = None;
                 pod.begin_termination(index, "its source no longer has it");
                 gone.push(pod.uid);
             }
@@ -349,6 +356,7 @@ fn note_answer(pod: &mut PodView, fact: &Fact) {
 pub(super) fn started(pod: &mut PodView, id: &ContainerId, index: usize) {
     let view = pod.container_or_stub(id, Life::Running, index);
     view.started.get_or_insert(index);
+    view.hearsay = false;
     view.turn(Life::Running, index);
     let up = view.role == Role::Sidecar && view.spec.as_ref().is_some_and(|s| s.startup_probe.is_none());
     if up {

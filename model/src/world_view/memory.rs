@@ -22,7 +22,7 @@ fn of_pod(pod: &PodView, out: &mut Vec<u8>) {
         pod.applied.is_some(),
         pod.applied_this_epoch,
         pod.left_source.is_some(),
-        pod.wanted_again.is_some(),
+        pod.wanted_again.is_some() || pod.came_back,
         pod.termination.is_some(),
         pod.restart_all.is_some(),
         pod.published.is_some(),

@@ -13,17 +13,17 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 impl WorldView {
-    /// The record at which an observation was asked for. In a trace that never asks (an importer's), a list is as new
+    /// The record at which an observation was asked for, and about which pod (the null UID: all of them). In a trace that never asks (an importer's), a list is as new
     /// as the record that brings it; in one that does, an answer nobody waits for is of an older epoch or comes a second
     /// time, and proves nothing about what was done since: `None`.
-    fn asked_at(&mut self, op: OpId, index: usize) -> Option<usize> {
-        let asked = self.observing.iter().find(|(o, _)| *o == op).map(|(_, at)| *at);
-        self.observing.retain(|(o, _)| *o != op);
-        asked.or(if self.observes { None } else { Some(index) })
+    fn asked_at(&mut self, op: OpId, index: usize) -> Option<(PodUid, usize)> {
+        let asked = self.observing.iter().find(|(o, ..)| *o == op).map(|(_, pod, at)| (*pod, *at));
+        self.observing.retain(|(o, ..)| *o != op);
+        asked.or(if self.observes { None } else { Some((PodUid(0), index)) })
     }
 
     pub(super) fn mounts_observed(&mut self, op: OpId, mounts: &[SeenMount], index: usize) {
-        let Some(asked) = self.asked_at(op, index) else { return };
+        let Some((_, asked)) = self.asked_at(op, index) else { return };
         let mut seen: BTreeMap<PodUid, Vec<&SeenMount>> = BTreeMap::new();
         for mount in mounts {
             seen.entry(mount.pod).or_default().push(mount);
@@ -60,19 +60,26 @@ impl WorldView {
         containers: &[SeenContainer],
         index: usize,
     ) {
-        let Some(asked) = self.asked_at(op, index) else { return };
+        let Some((about, asked)) = self.asked_at(op, index) else { return };
         if complete {
             self.runtime_unknown = None;
         }
         for seen in containers {
-            self.container_seen(seen, asked, index);
+            let hearsay = about != PodUid(0) && about != seen.pod;
+            self.container_seen(seen, asked, hearsay, index);
         }
         if complete {
             let ready: BTreeSet<_> =
                 sandboxes.iter().filter(|s| s.ready).map(|s| (s.pod, s.attempt)).collect();
             for pod in self.pods.values_mut() {
-                for sandbox in &mut pod.sandboxes {
-                    if sandbox.index < asked && !ready.contains(&(pod.uid, sandbox.attempt)) {
+                let PodView { uid, sandboxes, in_flight, .. } = pod;
+                for sandbox in sandboxes {
+                    // One that is still being made may come about after the list was read.
+                    let being_made = in_flight
+                        .iter()
+                        .any(|o| o.verb == "sandbox" && o.lane == Lane::Sandbox(sandbox.attempt));
+                    let absent = sandbox.index < asked && !ready.contains(&(*uid, sandbox.attempt));
+                    if absent && !being_made {
                         sandbox.live = false;
                         sandbox.index = index;
                     }
@@ -112,11 +119,12 @@ impl WorldView {
         }
     }
 
-    fn container_seen(&mut self, seen: &SeenContainer, asked: usize, index: usize) {
+    fn container_seen(&mut self, seen: &SeenContainer, asked: usize, hearsay: bool, index: usize) {
         let live = !matches!(seen.state, SeenState::Exited(_));
-        // What ended, of a pod that nobody knows, holds nothing.
+        // What ended, of a pod that nobody knows or of a former life of one that came back, holds nothing.
         let pod = match self.pods.entry(seen.pod) {
-            Entry::Occupied(known) => known.into_mut(),
+            Entry::Occupied(known) if live || !known.get().came_back => known.into_mut(),
+            Entry::Occupied(_) => return,
             Entry::Vacant(unknown) if live => unknown.insert(PodView::new(seen.pod)),
             Entry::Vacant(_) => return,
         };
@@ -142,10 +150,15 @@ impl WorldView {
                 }
             }
             SeenState::Running { .. } => {
+                let known =
+                    pod.container(&seen.container).is_some_and(|c| c.life == Life::Running && !c.hearsay);
                 if let Some(view) = pod.container_mut(&seen.container) {
                     view.unanswered = None;
                 }
                 facts::started(pod, &seen.container, index);
+                if let Some(view) = pod.container_mut(&seen.container) {
+                    view.hearsay = hearsay && !known;
+                }
             }
             SeenState::Exited(exit) => {
                 if let Some(view) = pod.container_mut(&seen.container) {

@@ -74,6 +74,8 @@ pub struct PodView {
     pub status_refused: Option<usize>,
     /// It came back to its source after having left: a life to begin once this one is over (B6).
     pub wanted_again: Option<usize>,
+    /// It was forgotten before, and came back: what is said before anything begins may be of the former life.
+    pub came_back: bool,
     /// Its allocation.
     pub allocation: AllocationView,
     /// Its end has begun.
@@ -119,6 +121,7 @@ impl PodView {
             left_source: None,
             status_refused: None,
             wanted_again: None,
+            came_back: false,
             allocation: AllocationView::default(),
             termination: None,
             deadline: None,

@@ -17,6 +17,7 @@ pub(super) static TABLE: &[Saboteur] = &[
         about: "Starts a main container while an init container still runs.",
         races: &["B23"],
         breaks: Invariant::S2,
+        also: &[],
         wrong: &[Wrong::Adds(starts_a_main_beside_init)],
         story: "init-sidecar-main-order",
     },
@@ -25,6 +26,7 @@ pub(super) static TABLE: &[Saboteur] = &[
         about: "Runs a finished init container again once its record is out of sight, under a live app.",
         races: &["B29"],
         breaks: Invariant::S14,
+        also: &[],
         wrong: &[Wrong::Adds(runs_init_again)],
         story: "init-sidecar-main-order",
     },
@@ -33,6 +35,7 @@ pub(super) static TABLE: &[Saboteur] = &[
         about: "Restarts whatever has ended, whatever the pod's policy.",
         races: &["B11", "B21"],
         breaks: Invariant::S14,
+        also: &[Invariant::L1],
         wrong: &[Wrong::Hears(runs_a_finished_container_again)],
         story: "b28-exit-code-lost",
     },
@@ -41,6 +44,7 @@ pub(super) static TABLE: &[Saboteur] = &[
         about: "Creates the next instance when the stop of the last is commanded, not when it has ended.",
         races: &["B27"],
         breaks: Invariant::S6,
+        also: &[],
         wrong: &[Wrong::Adds(creates_the_next_beside_the_last)],
         story: "image-changed-twice-while-stopping",
     },
@@ -49,6 +53,7 @@ pub(super) static TABLE: &[Saboteur] = &[
         about: "Takes a create whose outcome is uncertain for one that failed, and makes another.",
         races: &["B27"],
         breaks: Invariant::S6,
+        also: &[Invariant::L3, Invariant::S8],
         wrong: &[Wrong::Hears(makes_another_when_uncertain)],
         story: "every-operation-is-uncertain-twice",
     },
@@ -57,6 +62,7 @@ pub(super) static TABLE: &[Saboteur] = &[
         about: "Commands a start a second time while the first is under way.",
         races: &["V22"],
         breaks: Invariant::S12,
+        also: &[],
         wrong: &[Wrong::Adds(|_, _, commands| {
             repeated(commands, |a| matches!(a, Action::StartContainer { .. }))
         })],
@@ -67,6 +73,7 @@ pub(super) static TABLE: &[Saboteur] = &[
         about: "Commands the same sandbox a second time while the first command is under way.",
         races: &["B27"],
         breaks: Invariant::S12,
+        also: &[],
         wrong: &[Wrong::Adds(|_, _, commands| {
             repeated(commands, |a| matches!(a, Action::CreateSandbox { .. }))
         })],
@@ -77,6 +84,7 @@ pub(super) static TABLE: &[Saboteur] = &[
         about: "Makes another sandbox beside the one that runs.",
         races: &["B27"],
         breaks: Invariant::S6,
+        also: &[],
         wrong: &[Wrong::Adds(makes_a_second_sandbox)],
         story: "warm-pod",
     },
@@ -85,6 +93,7 @@ pub(super) static TABLE: &[Saboteur] = &[
         about: "Knows static pods by UID only, and starts an edited one beside its predecessor.",
         races: &["B8", "B9"],
         breaks: Invariant::S6,
+        also: &[],
         wrong: &[Wrong::Hears(knows_static_pods_by_uid), Wrong::Says(carries_the_pod_as_it_is)],
         story: "b9-two-static-pods-on-one-data-directory",
     },
@@ -93,6 +102,7 @@ pub(super) static TABLE: &[Saboteur] = &[
         about: "Restarts containers that did not change because another one of the pod did.",
         races: &["B30", "B36"],
         breaks: Invariant::S9,
+        also: &[],
         wrong: &[Wrong::Adds(restarts_the_neighbours)],
         story: "sidecar-upgrade",
     },
@@ -101,6 +111,7 @@ pub(super) static TABLE: &[Saboteur] = &[
         about: "Restarts a container by what is desired instead of what is allocated.",
         races: &["B25"],
         breaks: Invariant::S3,
+        also: &[],
         wrong: &[Wrong::Says(creates_as_desired)],
         story: "b25-infeasible-resize-through-a-restart",
     },
@@ -109,6 +120,7 @@ pub(super) static TABLE: &[Saboteur] = &[
         about: "Has no rule for a container whose start failed: it stays Created.",
         races: &["B31"],
         breaks: Invariant::L5,
+        also: &[Invariant::L2, Invariant::L3],
         wrong: &[Wrong::Hears(never_starts_what_was_created)],
         story: "runtime-errors-are-shown-and-retried",
     },
@@ -117,6 +129,7 @@ pub(super) static TABLE: &[Saboteur] = &[
         about: "Misses that a container has ended, and waits for it for ever.",
         races: &["B22", "B34"],
         breaks: Invariant::L5,
+        also: &[],
         wrong: &[Wrong::Hears(overlooks_exits)],
         story: "b23-reboot-skips-init",
     },
@@ -125,6 +138,7 @@ pub(super) static TABLE: &[Saboteur] = &[
         about: "Never stops a container that was removed from its pod.",
         races: &[],
         breaks: Invariant::L2,
+        also: &[Invariant::L3, Invariant::L5, Invariant::S15],
         wrong: &[Wrong::Says(never_stops_what_was_removed)],
         story: "gates-off-then-on",
     },
@@ -133,6 +147,7 @@ pub(super) static TABLE: &[Saboteur] = &[
         about: "Ends a container's probes with its first instance: nobody asks those of the next.",
         races: &["B21"],
         breaks: Invariant::L5,
+        also: &[],
         wrong: &[Wrong::Says(stops_probing_the_next_instance)],
         story: "b21-startup-worker-exits-in-a-never-pod",
     },
@@ -141,6 +156,7 @@ pub(super) static TABLE: &[Saboteur] = &[
         about: "Counts the last instance's probe results for the next one.",
         races: &["B19", "B37"],
         breaks: Invariant::S14,
+        also: &[],
         wrong: &[Wrong::Invents(inherits_probe_results)],
         story: "b19-started-inherited-by-the-next-instance",
     },
@@ -149,6 +165,7 @@ pub(super) static TABLE: &[Saboteur] = &[
         about: "Counts the last instance's exit, heard once more, for the instance that runs now.",
         races: &["V21", "V22"],
         breaks: Invariant::S14,
+        also: &[Invariant::S15],
         wrong: &[
             Wrong::Invents(counts_an_old_exit_for_the_next_instance),
             Wrong::Says(makes_none_beside_another),
@@ -160,6 +177,7 @@ pub(super) static TABLE: &[Saboteur] = &[
         about: "Records an exit for another container of the pod than the one that ended.",
         races: &["V21"],
         breaks: Invariant::S14,
+        also: &[],
         wrong: &[Wrong::Hears(attributes_an_exit_to_another)],
         story: "container-restart-rules",
     },
@@ -183,7 +201,7 @@ fn starts_a_main_beside_init(memory: &Memory, fact: &Fact, _: &[Command]) -> Vec
         return Vec::new();
     };
     let order = || {
-        let pod = memory.pod(*uid)?;
+        let pod = memory.pod(*uid).filter(|pod| !pod.is_ending())?;
         let allocated = pod.allocated.clone()?;
         let runs = |c: &&Arc<Container>| {
             !PodSpec::is_sidecar(c) && pod.newest(&c.name).is_some_and(|(_, c)| c.stage == Stage::Running)

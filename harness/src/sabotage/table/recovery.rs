@@ -15,6 +15,7 @@ pub(super) static TABLE: &[Saboteur] = &[
         about: "Takes an init container for one that never ran when its agent has started anew.",
         races: &["B5", "B29"],
         breaks: Invariant::S14,
+        also: &[Invariant::S7],
         wrong: &[Wrong::Adds(runs_init_again_after_a_restart)],
         story: "b29-init-runs-again-after-garbage-collection",
     },
@@ -23,6 +24,7 @@ pub(super) static TABLE: &[Saboteur] = &[
         about: "Overlooks a deleted pod's mounts when it looks around after a restart.",
         races: &["V3", "B16"],
         breaks: Invariant::S8,
+        also: &[Invariant::S10, Invariant::S13, Invariant::L3],
         wrong: &[Wrong::Hears(overlooks_mounts_after_a_restart)],
         story: "b10-failed-became-succeeded",
     },
@@ -31,6 +33,7 @@ pub(super) static TABLE: &[Saboteur] = &[
         about: "Does not probe what ran before its restart.",
         races: &["B18"],
         breaks: Invariant::L5,
+        also: &[],
         wrong: &[Wrong::Says(forgets_probes_after_a_restart)],
         story: "b37-readiness-flaps-on-restart",
     },
@@ -39,6 +42,7 @@ pub(super) static TABLE: &[Saboteur] = &[
         about: "Skips exits and mounts when it folds its log after a crash.",
         races: &["B28"],
         breaks: Invariant::D1,
+        also: &[],
         wrong: &[Wrong::Log(Damage::Skips(|fact| {
             matches!(fact, Fact::ContainerExited { .. } | Fact::VolumeMounted { .. })
         }))],
@@ -49,6 +53,7 @@ pub(super) static TABLE: &[Saboteur] = &[
         about: "Acknowledges a fact before it is on disk, and loses it in a crash.",
         races: &[],
         breaks: Invariant::D2,
+        also: &[],
         wrong: &[Wrong::Log(Damage::LosesTheLast)],
         story: "agent-dies-while-mounting-creating-stopping",
     },
@@ -57,8 +62,18 @@ pub(super) static TABLE: &[Saboteur] = &[
         about: "Writes a fact again after a crash because its acknowledgement was lost.",
         races: &[],
         breaks: Invariant::D2,
+        also: &[],
         wrong: &[Wrong::Log(Damage::RepeatsTheLast)],
         story: "agent-dies-while-mounting-creating-stopping",
+    },
+    Saboteur {
+        name: "never-syncs",
+        about: "Acknowledges facts that its journal has written and not synced, and loses them with the power.",
+        races: &[],
+        breaks: Invariant::D2,
+        also: &[],
+        wrong: &[Wrong::NeverSyncs],
+        story: "b23-reboot-skips-init",
     },
 ];
 

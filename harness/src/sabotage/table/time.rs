@@ -11,6 +11,7 @@ pub(super) static TABLE: &[Saboteur] = &[
         about: "Waits for a time and tells nobody when that is, unless a pod is ending.",
         races: &["B33"],
         breaks: Invariant::L5,
+        also: &[],
         // A stop's deadline that passes unheard would be another wrong (S15).
         wrong: &[Wrong::Wakes(|memory, due| due.filter(|_| memory.pods.values().any(PodMemory::is_ending)))],
         story: "missing-secret",
@@ -20,6 +21,7 @@ pub(super) static TABLE: &[Saboteur] = &[
         about: "Asks to be woken at a time that has passed, again and again.",
         races: &["B36"],
         breaks: Invariant::L4,
+        also: &[],
         wrong: &[Wrong::Wakes(|_, due| due.map(|_| Time(1)))],
         story: "missing-secret",
     },
@@ -28,6 +30,7 @@ pub(super) static TABLE: &[Saboteur] = &[
         about: "Tries a failed mount again at once, without any back-off.",
         races: &["V24"],
         breaks: Invariant::L4,
+        also: &[],
         wrong: &[Wrong::Believes(|config| {
             config.timing.volume_backoff_initial = Nanos::millis(100);
             config.timing.volume_backoff_max = Nanos::millis(100);
@@ -39,6 +42,7 @@ pub(super) static TABLE: &[Saboteur] = &[
         about: "Tries a failed pull again at once, without any back-off.",
         races: &["B35"],
         breaks: Invariant::L4,
+        also: &[],
         wrong: &[Wrong::Believes(|config| {
             config.timing.pull_backoff_initial = Nanos::secs(1);
             config.timing.pull_backoff_max = Nanos::secs(1);
@@ -50,6 +54,7 @@ pub(super) static TABLE: &[Saboteur] = &[
         about: "Restarts a crashing container at once, without any back-off.",
         races: &["B35"],
         breaks: Invariant::L4,
+        also: &[],
         wrong: &[Wrong::Believes(|config| {
             config.timing.crash_backoff_initial = Nanos::ZERO;
             config.timing.crash_backoff_max = Nanos::ZERO;
