@@ -214,7 +214,8 @@ fn audit(value: &Value, line: u64, sink: &mut Sink) {
             if draft.pod.uid.is_none() {
                 draft.pod.uid = request.get("metadata").and_then(|m| text(m, "uid"));
             }
-            draft.payload = Payload::Status(Box::new(pod_json::status(request, sink)));
+            draft.payload =
+                pod_json::status(request, sink).map_or(Payload::Nothing, |s| Payload::Status(Box::new(s)));
         }
         ("create" | "update" | "patch", "" | "resize" | "dynamic" | "ephemeralcontainers" | "binding") => {
             draft.payload = match response.filter(|r| kind(r) == "Pod") {

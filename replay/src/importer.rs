@@ -138,8 +138,12 @@ impl Importer {
         }
         // A line of code in a text; three backticks are a fence.
         if let Some(code) = text.strip_prefix(b"`").filter(|rest| !rest.starts_with(b"``")) {
+            let code = code.trim_ascii_end();
             return self.take(code.strip_suffix(b"`").unwrap_or(code), number);
         }
+        // A web page's line end, a row of a table, and bold.
+        let ends = ["<br>", "<br/>", "<br />", " |", "**"];
+        let text = ends.iter().find_map(|end| text.strip_suffix(end.as_bytes())).unwrap_or(text);
         // The hot path: a bare klog record.
         if !self.document.is_open()
             && let Some(header) = klog::header(text)
@@ -167,6 +171,19 @@ impl Importer {
         if text.first().is_some_and(u8::is_ascii_digit) && runtime::event_line(text, number, &mut self.sink) {
             return;
         }
+        if text.first() == Some(&b'"')
+            && let Some(plain) = wrapper::unquoted(text)
+        {
+            return self.stripped(&plain, number);
+        }
+        if let Some(plain) = wrapper::unescaped(text) {
+            // What names an ampersand may name another: once is meant.
+            return self.stripped(&plain, number);
+        }
+        self.stripped(text, number);
+    }
+
+    fn stripped(&mut self, text: &[u8], number: u64) {
         let found = wrapper::strip(text);
         if found.partial || !self.partial.is_empty() {
             self.partial.extend_from_slice(found.rest);
@@ -226,6 +243,11 @@ impl Importer {
             let body = shipped(&rest[at + header.len..]);
             let outer = Unwrapped { received: received.or(found.received), ..found.clone() };
             return self.record(&header, &body, &outer, number);
+        }
+        // A runtime's line behind a prefix of nobody knows whom.
+        let window = &rest[..rest.len().min(256)];
+        if let Some(at) = memchr::memmem::find(window, b"time=\"2").filter(|at| *at > 0) {
+            return self.unwrapped(&Unwrapped { rest: &rest[at..], ..found.clone() }, number);
         }
         if let Some((of_day, mut header)) = klog::merged(rest) {
             // Harness merges drop the date: the one seen last, or any, serves for the order.
@@ -309,12 +331,19 @@ impl Importer {
     }
 
     fn one_record(&mut self, header: &Header<'_>, body: &[u8], outer: &Unwrapped<'_>, line: u64) {
+        if let Some(plain) = wrapper::unescaped(body) {
+            return self.plain_record(header, &plain, outer, line);
+        }
+        self.plain_record(header, body, outer, line);
+    }
+
+    fn plain_record(&mut self, header: &Header<'_>, body: &[u8], outer: &Unwrapped<'_>, line: u64) {
         let reader = klog::recognise(body);
         // What people's editors and hands did to quotes.
         if reader.is_none()
             && let Some(mended) = wrapper::straightened(body).or_else(|| klog::requoted(body))
         {
-            return self.one_record(header, &mended, outer, line);
+            return self.plain_record(header, &mended, outer, line);
         }
         if header.severity == Some(b'F') {
             self.fatal(header, body, outer, line);

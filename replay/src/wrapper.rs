@@ -63,7 +63,7 @@ fn decorations(line: &[u8]) -> &[u8] {
     let mut at = scan::trim_start(line);
     for _ in 0..4 {
         let before = at;
-        for sign in ["* ", "> ", "- ", "• ", "MESSAGE: ", "MESSAGE="] {
+        for sign in ["* ", "> ", "- ", "• ", "+", "| ", "**", "MESSAGE: ", "MESSAGE="] {
             at = scan::trim_start(at.strip_prefix(sign.as_bytes()).unwrap_or(at));
         }
         if let Some((_, len)) = number(at)
@@ -98,6 +98,11 @@ fn decorations(line: &[u8]) -> &[u8] {
         }
     }
     at
+}
+
+/// Whether this is a record, whatever people put before it.
+pub fn is_record(text: &[u8]) -> bool {
+    begins_record(decorations(text))
 }
 
 /// Whether a known record or prefix begins here.
@@ -169,6 +174,50 @@ pub fn straightened(text: &[u8]) -> Option<Vec<u8>> {
     Some(out)
 }
 
+/// The text without what a web page made of it: hard spaces, and characters written by name.
+pub fn unescaped(text: &[u8]) -> Option<Vec<u8>> {
+    const WRITTEN: [(&str, u8); 9] = [
+        ("\u{a0}", b' '),
+        ("&nbsp;", b' '),
+        ("&quot;", b'"'),
+        ("&#34;", b'"'),
+        ("&#39;", b'\''),
+        ("&#x27;", b'\''),
+        ("&lt;", b'<'),
+        ("&gt;", b'>'),
+        ("&amp;", b'&'),
+    ];
+    let meant = |at: &[u8]| WRITTEN.iter().find(|(written, _)| at.starts_with(written.as_bytes()));
+    let first = memchr::memchr2_iter(b'&', 0xc2, text).find(|at| meant(&text[*at..]).is_some())?;
+    let mut out = text[..first].to_vec();
+    let mut at = first;
+    while at < text.len() {
+        let (sign, len) = meant(&text[at..]).map_or((text[at], 1), |(written, sign)| (*sign, written.len()));
+        out.push(sign);
+        at += len;
+    }
+    Some(out)
+}
+
+/// A record that is a string of something else: a table's cell with doubled quotes, or a string of JSON.
+pub fn unquoted(line: &[u8]) -> Option<Vec<u8>> {
+    let text = line.trim_ascii_end();
+    let text = text.strip_suffix(b",").unwrap_or(text);
+    if let Ok(inner) = serde_json::from_slice::<String>(text) {
+        return is_record(inner.as_bytes()).then(|| inner.into_bytes());
+    }
+    let text = text.strip_prefix(b"\"").filter(|text| is_record(text))?;
+    let text = text.strip_suffix(b"\"").unwrap_or(text);
+    let mut out = Vec::with_capacity(text.len());
+    let mut at = 0;
+    while at < text.len() {
+        at += usize::from(text[at..].starts_with(b"\"\""));
+        out.push(text[at]);
+        at += 1;
+    }
+    Some(out)
+}
+
 fn known(line: &[u8]) -> Option<Unwrapped<'_>> {
     match line.first()? {
         b'I' | b'W' | b'E' | b'F' if crate::klog::header(line).is_some() => {
@@ -183,6 +232,11 @@ fn known(line: &[u8]) -> Option<Unwrapped<'_>> {
             }
         }
         b'<' => return rfc5424(line),
+        b'M' | b'T' | b'W' | b'F' | b'S' => {
+            if let Some(found) = weekday(line) {
+                return Some(found);
+            }
+        }
         _ => {}
     }
     if let Some((stamp, len)) = syslog(line) {
@@ -197,6 +251,25 @@ fn known(line: &[u8]) -> Option<Unwrapped<'_>> {
     (pid != 0 && !rest.is_empty()).then_some(Unwrapped {
         received: None,
         host: None,
+        ident,
+        pid,
+        partial: false,
+        prefixed: true,
+        rest,
+    })
+}
+
+/// `journalctl -o short-full`: `Mon 2026-11-30 18:48:57 UTC host kubelet[1]: `.
+fn weekday(line: &[u8]) -> Option<Unwrapped<'_>> {
+    let days = ["Mon ", "Tue ", "Wed ", "Thu ", "Fri ", "Sat ", "Sun "];
+    let rest = days.iter().find_map(|day| line.strip_prefix(day.as_bytes()))?;
+    let (stamp, len) = Stamp::rfc3339(rest)?;
+    let (_, rest) = word(rest.get(len..)?.strip_prefix(b" ")?);
+    let (host, rest) = word(rest);
+    let (ident, pid, rest) = ident(rest)?;
+    Some(Unwrapped {
+        received: Some(stamp),
+        host: Some(host),
         ident,
         pid,
         partial: false,
@@ -230,6 +303,9 @@ fn dated(line: &[u8]) -> Option<Unwrapped<'_>> {
                 rest: &rest[tag_len..],
             });
         }
+    }
+    if crate::klog::header(rest).is_some() || rest.starts_with(b"time=\"") {
+        return Some(Unwrapped { received: Some(stamp), prefixed: true, ..Unwrapped::bare(rest) });
     }
     process(&line[len..], stamp)
 }
@@ -274,7 +350,8 @@ fn ident(text: &[u8]) -> Option<(&[u8], u64, &[u8])> {
         }
         None => {
             let plain = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.' | b'/');
-            (!token.is_empty() && token.iter().all(plain)).then_some((token, 0, rest))
+            let named = token.iter().all(plain) && !token.iter().all(u8::is_ascii_digit);
+            named.then_some((token, 0, rest))
         }
     }
 }
@@ -333,6 +410,7 @@ mod tests {
             ("2024-12-20T04:51:19.752570988Z stderr F ", "", 0),
             ("<34>1 2024-12-20T04:51:19Z h kubelet 7 - - ", "kubelet", 7),
             ("> > ", "", 0),
+            ("Mon 2026-03-16 04:31:21 UTC host kubelet[202]: ", "kubelet", 202),
         ] {
             let line = format!("{prefix}{klog}");
             let found = strip(line.as_bytes());
@@ -350,6 +428,16 @@ mod tests {
         let text = "\u{201c}a \\\u{201c}b\\\u{201d} \u{2026}\u{201d}";
         assert_eq!(straightened(text.as_bytes()), Some("\"a \\\"b\\\" \u{2026}\"".as_bytes().to_vec()));
         assert_eq!(straightened("\u{2026}".as_bytes()), None);
+        let page = "a\u{a0}\u{a0}&quot;b&#34; &amp;quot; &x; \u{b5}";
+        assert_eq!(unescaped(page.as_bytes()).as_deref(), Some("a  \"b\" &quot; &x; \u{b5}".as_bytes()));
+        assert_eq!(unescaped("&x; \u{b5}".as_bytes()), None);
+        let record = r#"I0316 04:31:21.080604     202 kubelet.go:2474] "a" err="\"b\"""#;
+        for quoted in
+            [serde_json::Value::from(record).to_string(), format!("\"{}\",", record.replace('"', "\"\""))]
+        {
+            assert_eq!(unquoted(quoted.as_bytes()).as_deref(), Some(record.as_bytes()), "{quoted}");
+        }
+        assert_eq!(unquoted(b"\"a\""), None);
     }
 
     #[test]

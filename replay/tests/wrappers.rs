@@ -324,6 +324,16 @@ const AROUND: &[(&str, Around)] = &[
     ("code in a text", |_, l| format!("`{l}`\n")),
     ("an indent", |_, l| format!("    {l}\n")),
     ("windows line ends", |_, l| format!("{l}\r\n")),
+    ("hard spaces", |_, l| format!("{}\n", l.replace(' ', "\u{a0}"))),
+    ("a web page's source", |_, l| {
+        let named = l.replace('&', "&amp;").replace('"', "&#34;").replace('>', "&gt;").replace('<', "&lt;");
+        format!("{named}<br>\n")
+    }),
+    ("strings of JSON", |_, l| format!("{},\n", json(l))),
+    ("a table's cells", |_, l| format!("\"{}\"\n", l.replace('"', "\"\""))),
+    ("rows of a table", |_, l| format!("| {l} |\n")),
+    ("a difference", |_, l| format!("+{l}\n")),
+    ("a shipper's objects", |_, l| format!("{{\"host\":\"n1\",\"message\":{}}}\n", json(l))),
     ("colours", |_, l| format!("\u{1b}[0;31m{l}\u{1b}[0m\n")),
 ];
 

@@ -4,7 +4,7 @@ use super::Importer;
 use crate::evidence::Skipped;
 use crate::scan;
 use crate::stamp::{Moment, SECOND, Stamp};
-use crate::wrapper::Unwrapped;
+use crate::wrapper::{self, Unwrapped};
 use crate::{api, checkpoint, klog, runtime};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
@@ -177,6 +177,9 @@ impl Importer {
         if let Some(message) = object.get("MESSAGE") {
             return self.journald(object, message, line);
         }
+        if let Some((text, received)) = shipped(object) {
+            return self.inner(text.trim_ascii_end().as_bytes(), received, None, "", 0, line);
+        }
         if self.mounts.read(object, line, &mut self.sink) {
             return;
         }
@@ -284,6 +287,17 @@ impl Importer {
             runtime::At { line, received: found.received, host: host.as_ref(), pid: found.pid, ident: b"" };
         runtime::message(message.as_bytes(), &as_line, &at, &mut self.sink)
     }
+}
+
+/// What a shipper of logs (fluentbit, filebeat, a cloud's) says that a line was, if it was one of a log.
+fn shipped(object: &Map<String, Value>) -> Option<(&str, Option<Stamp>)> {
+    let inner = object.get("jsonPayload").and_then(Value::as_object).unwrap_or(object);
+    let of = |key: &&str| inner.get(*key).and_then(Value::as_str);
+    let text = ["log", "message", "MESSAGE", "textPayload", "@message"].iter().find_map(of)?;
+    let known = wrapper::is_record(text.as_bytes()) || klog::find(text.as_bytes()).is_some();
+    let object_of_api = ["kind", "apiVersion", "reason"].iter().any(|key| object.contains_key(*key));
+    let time = ["@timestamp", "timestamp", "time"].iter().find_map(|key| object.get(*key)?.as_str());
+    (known && !object_of_api).then(|| (text, time.and_then(|t| Stamp::rfc3339(t.as_bytes())).map(|(s, _)| s)))
 }
 
 fn json_time(value: &Value) -> Option<Stamp> {

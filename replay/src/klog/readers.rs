@@ -269,11 +269,8 @@ pub fn patch(record: &Record<'_>, sink: &mut Sink) {
         if json.is_empty() {
             return;
         }
-        match serde_json::from_slice(&json) {
-            Ok(value) => {
-                let status = pod_json::status(&value, sink);
-                draft.payload = Payload::Status(Box::new(status));
-            }
+        match pod_json::status(&mut serde_json::Deserializer::from_slice(&json), sink) {
+            Ok(status) => draft.payload = Payload::Status(Box::new(status)),
             Err(_) => sink.remark("a status patch was cut and could not be read"),
         }
     });
@@ -284,10 +281,8 @@ pub fn status_updated(record: &Record<'_>, sink: &mut Sink) {
     with(record, Verb::StatusWritten, sink, |draft, fields, sink| {
         let Some(status) = fields.get("status") else { return };
         let text = status.text();
-        let seen = match serde_json::from_slice(&text) {
-            Ok(value) => pod_json::status(&value, sink),
-            Err(_) => super::unstructured::dumped_status(&text),
-        };
+        let json = pod_json::status(&mut serde_json::Deserializer::from_slice(&text), sink);
+        let seen = json.unwrap_or_else(|_| super::unstructured::dumped_status(&text));
         draft.payload = Payload::Status(Box::new(seen));
     });
 }

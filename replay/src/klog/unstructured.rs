@@ -383,8 +383,8 @@ fn patch(record: &Record<'_>, sink: &mut Sink) {
     draft.pod = pod_in(record.body);
     if let Some(quoted) = after(record.body, b"\" with \"") {
         let json = unescape(quoted_len(quoted).map_or(quoted, |len| &quoted[..len]));
-        match serde_json::from_slice(&json) {
-            Ok(value) => draft.payload = Payload::Status(Box::new(pod_json::status(&value, sink))),
+        match pod_json::status(&mut serde_json::Deserializer::from_slice(&json), sink) {
+            Ok(status) => draft.payload = Payload::Status(Box::new(status)),
             Err(_) => sink.remark("a status patch was cut and could not be read"),
         }
     }
