@@ -26,7 +26,11 @@ pub fn revision() -> u64 {
 /// The document of a group's version.
 pub fn document(group: &str, version: &str) -> Value {
     let mut paths = Map::new();
-    let mut schemas = if group.is_empty() { nodefold_k8s::openapi_schemas() } else { Map::new() };
+    let mut schemas = match group {
+        "" => nodefold_k8s::openapi_schemas(),
+        "history.nodefold.io" => super::history::schema::schemas(),
+        _ => Map::new(),
+    };
     for resource in RESOURCES.iter().filter(|r| r.group == group && r.version == version) {
         let name = schema_name(resource);
         schemas.entry(name.clone()).or_insert_with(|| frame(resource));
