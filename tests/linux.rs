@@ -21,5 +21,7 @@ mod oci;
 mod parity;
 #[path = "linux/scenarios.rs"]
 mod scenarios;
+#[path = "linux/served.rs"]
+mod served;
 #[path = "linux/sharing.rs"]
 mod sharing;

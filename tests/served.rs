@@ -8,8 +8,12 @@
 mod abuse;
 #[path = "served/client.rs"]
 mod client;
+#[path = "served/history.rs"]
+mod history;
 #[path = "served/kubectl.rs"]
 mod kubectl;
+#[path = "served/lists.rs"]
+mod lists;
 #[path = "served/load.rs"]
 mod load;
 #[path = "served/node.rs"]

@@ -61,12 +61,29 @@ impl Node {
     }
 
     pub fn start(&mut self) {
+        let pods = self.manifests().display().to_string();
+        self.start_as(&["--pods", &pods]);
+    }
+
+    /// One that serves an API instead of reading manifests.
+    pub fn serve(&mut self) {
+        let times = |node: &Node| node.log().matches("serving https").count();
+        let before = times(self);
+        self.start_as(&["--backend", "linux"]);
+        let begun = Instant::now();
+        while times(self) == before {
+            assert!(begun.elapsed() < PATIENCE, "it never serves: {}", self.log());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn start_as(&mut self, kind: &[&str]) {
         assert!(self.agent.is_none());
         let log =
             fs::OpenOptions::new().create(true).append(true).open(self.directory.path().join("log")).unwrap();
-        let pods = self.manifests().display().to_string();
         let child = Command::new(env!("CARGO_BIN_EXE_nodefold"))
-            .args(["agent", "--data", &self.data(), "--pods", &pods])
+            .args(["agent", "--data", &self.data()])
+            .args(kind)
             .args(&self.more)
             .stdin(Stdio::null())
             .stdout(log.try_clone().unwrap())

@@ -108,3 +108,60 @@ fn who_is_too_slow_is_left() {
     }
     read_answer(body).is_refusal(408);
 }
+
+/// What never reached the node's loop is in the journal as well: who, what, and the answer's code.
+#[test]
+fn refusals_are_recorded() {
+    let mut node = Node::start(&[]);
+    ask_tls(&node, None, &request("GET", "/api/v1/secrets", &[], b"")).is_refusal(401);
+    ask(&node, "GET", "/api/v1/namespaces/default/pods/%2e%2e/log", &[], b"").is_refusal(400);
+    ask(&node, "BREW", "/api/v1/pods", &[], b"").is_refusal(405);
+    let mut stream = socket(&node);
+    stream.write_all(b"this is no HTTP\r\n\r\n").unwrap();
+    stream.read_to_end(&mut Vec::new()).ok();
+    // Far more than may be recorded: they are counted.
+    for _ in 0..400 {
+        ask(&node, "GET", "/no/such/path", &[], b"").is_refusal(404);
+    }
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    ask(&node, "GET", "/the/last/path", &[], b"").is_refusal(404);
+    // The loop takes requests in their order: when it has answered this one, it has recorded those before.
+    assert_eq!(ask(&node, "GET", "/api/v1/pods", &[], b"").code, 200);
+    assert!(node.stop());
+    let mut log = std::process::Command::new(env!("CARGO_BIN_EXE_nodefold"));
+    let out = log.arg("log").arg(node.data().join("journal")).arg("--json").output().unwrap();
+    let records: Vec<serde_json::Value> = String::from_utf8(out.stdout)
+        .unwrap()
+        .lines()
+        .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
+        .map(|line| line["audit"].clone())
+        .filter(|audit| audit.is_object())
+        .collect();
+    let has = |user: &str, path: &str, code: u16| {
+        records
+            .iter()
+            .any(|r| r["user"] == user && r["path"] == path && r["code"] == code && r["decision"] == "forbid")
+    };
+    assert!(has("system:anonymous", "/api/v1/secrets", 401), "{records:?}");
+    assert!(has("nodefold-admin", "/api/v1/namespaces/default/pods/%2e%2e/log", 400));
+    assert!(has("nodefold-admin", "/api/v1/pods", 405));
+    assert!(has("system:anonymous", "", 400), "what is no HTTP");
+    let of_path = records.iter().filter(|r| r["path"] == "/no/such/path").count();
+    let left_out: u64 = records.iter().filter_map(|r| r["leftOut"].as_u64()).sum();
+    assert!(of_path < 400 && of_path as u64 + left_out == 400, "{of_path} recorded, {left_out} left out");
+}
+
+/// HTTP/2 is no way around a limit: heads that never end and connections that say nothing are left.
+#[test]
+fn http_2_has_limits_as_well() {
+    let node = Node::start(&[]);
+    let mut stream = super::client::tls_speaking(&node, None, &[b"h2"]);
+    // The preface, and a head that is announced and never ends.
+    let begun = Instant::now();
+    stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00").unwrap();
+    stream.write_all(b"\x00\x00\x01\x01\x00\x00\x00\x00\x01\x82").unwrap();
+    // Pings are not answered: the server gives up.
+    stream.read_to_end(&mut Vec::new()).ok();
+    assert!(begun.elapsed() < LONG, "who answers no ping is left");
+    assert_eq!(ask(&node, "GET", "/livez", &[], b"").body, "ok");
+}

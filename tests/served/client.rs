@@ -66,6 +66,15 @@ pub fn create(node: &Node, path: &str, object: &Value) -> Answer {
 
 /// Over TLS, with nothing to show, or with somebody's certificate.
 pub fn tls(node: &Node, kubeconfig: Option<&Path>) -> StreamOwned<ClientConnection, TcpStream> {
+    tls_speaking(node, kubeconfig, &[])
+}
+
+/// The same, offering these protocols.
+pub fn tls_speaking(
+    node: &Node,
+    kubeconfig: Option<&Path>,
+    protocols: &[&[u8]],
+) -> StreamOwned<ClientConnection, TcpStream> {
     let mut roots = RootCertStore::empty();
     let ca = CertificateDer::from_pem_file(node.data().join("pki/ca.crt")).expect("the authority");
     roots.add(ca).unwrap();
@@ -74,7 +83,7 @@ pub fn tls(node: &Node, kubeconfig: Option<&Path>) -> StreamOwned<ClientConnecti
         .with_safe_default_protocol_versions()
         .unwrap()
         .with_root_certificates(roots);
-    let config = match kubeconfig {
+    let mut config = match kubeconfig {
         None => builder.with_no_client_auth(),
         Some(path) => {
             let config: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
@@ -85,6 +94,7 @@ pub fn tls(node: &Node, kubeconfig: Option<&Path>) -> StreamOwned<ClientConnecti
             builder.with_client_auth_cert(vec![certificate], key).unwrap()
         }
     };
+    config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
     let name = ServerName::try_from("127.0.0.1").unwrap();
     let stream = TcpStream::connect(node.address()).unwrap();
     stream.set_read_timeout(Some(LONG)).unwrap();
@@ -176,13 +186,32 @@ pub struct Watch {
 
 impl Watch {
     pub fn open(node: &Node, path: &str) -> Watch {
-        let mut stream = socket(node);
-        stream.write_all(&request("GET", path, &[], b"")).unwrap();
-        let mut reader = BufReader::new(stream);
-        let head = read_head(&mut reader);
-        assert!(head.starts_with("HTTP/1.1 200"), "{head}");
-        Watch { reader, rest: Vec::new() }
+        try_watch(node, path).unwrap_or_else(|| panic!("{path} is not watched"))
     }
+}
+
+/// A watch, if the node is there and grants it.
+pub fn try_watch(node: &Node, path: &str) -> Option<Watch> {
+    let mut stream = UnixStream::connect(node.data().join("api.sock")).ok()?;
+    stream.set_read_timeout(Some(LONG)).ok()?;
+    stream.write_all(&request("GET", path, &[], b"")).ok()?;
+    let mut reader = BufReader::new(stream);
+    let head = read_head(&mut reader);
+    head.starts_with("HTTP/1.1 200").then_some(Watch { reader, rest: Vec::new() })
+}
+
+/// An answer, if the node is there and gives a whole one.
+pub fn try_ask(node: &Node, bytes: &[u8]) -> Option<Answer> {
+    let mut stream = UnixStream::connect(node.data().join("api.sock")).ok()?;
+    stream.set_read_timeout(Some(LONG)).ok()?;
+    stream.write_all(bytes).ok()?;
+    let mut whole = Vec::new();
+    stream.read_to_end(&mut whole).ok()?;
+    let text = String::from_utf8(whole).ok()?;
+    let (head, body) = text.split_once("\r\n\r\n")?;
+    let length: usize = header(head, "content-length")?.parse().ok()?;
+    let code = head.split(' ').nth(1)?.parse().ok()?;
+    (body.len() == length).then(|| Answer { code, body: body.to_owned() })
 }
 
 impl Iterator for Watch {

@@ -59,6 +59,14 @@ impl Node {
         child.wait().expect("the node's end").success()
     }
 
+    /// Its resident memory in KiB, while it runs.
+    pub fn memory(&self) -> u64 {
+        let pid = self.child.as_ref().expect("it runs").id();
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("its status");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("its memory");
+        line.split_whitespace().next().and_then(|number| number.parse().ok()).expect("a number")
+    }
+
     pub fn data(&self) -> PathBuf {
         self.dir.path().join("node")
     }

@@ -25,8 +25,10 @@ fn objects_survive_a_kill_and_a_watch_goes_on_from_its_version() {
     let seen = ask(&node, "GET", MAPS, &[], b"").json()["metadata"]["resourceVersion"].clone();
     let seen = seen.as_str().unwrap().to_owned();
     assert_eq!(create(&node, MAPS, &map("missed")).code, 201);
+    let address = node.address();
     node.kill();
     node.begin();
+    assert_eq!(node.address(), address, "clients find it where it was");
     assert_eq!(create(&node, MAPS, &map("after")).code, 201);
     let path = format!("{MAPS}?watch=true&resourceVersion={seen}");
     let told: Vec<(Value, Value)> = Watch::open(&node, &path)

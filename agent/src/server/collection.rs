@@ -62,7 +62,7 @@ impl Caller {
                 let bytes = self.body(request).await?;
                 let object = body::object(&content_type, &bytes)?;
                 let what = match resource.group {
-                    "authorization.k8s.io" => What::Review(object),
+                    "authentication.k8s.io" | "authorization.k8s.io" => What::Review(object),
                     _ => What::Create { object, manager, dry_run },
                 };
                 shown(self.ask(target(String::new()), what).await?, form, resource)

@@ -29,7 +29,8 @@ use tokio::sync::mpsc;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
-use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
 
 /// The protocols that are spoken, best first. The fifth tells that a stream ends; else they are alike.
 const PROTOCOLS: [&str; 2] = ["v5.channel.k8s.io", "v4.channel.k8s.io"];
@@ -211,7 +212,10 @@ async fn converse(socket: Socket, running: Running) {
     let mut last = vec![ERROR];
     last.extend(told(status).to_string().into_bytes());
     sink.send(Message::Binary(last.into())).await.ok();
-    sink.close().await.ok();
+    let goodbye = CloseFrame { code: CloseCode::Normal, reason: "".into() };
+    sink.send(Message::Close(Some(goodbye))).await.ok();
+    // The client closes in turn, or is left.
+    tokio::time::timeout(LAST_WORDS, &mut fed).await.ok();
     fed.abort();
 }
 

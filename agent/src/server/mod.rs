@@ -72,7 +72,7 @@ use serde_json::{Value, json};
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -89,7 +89,7 @@ pub struct ServedSettings {
     pub layout: Layout,
     /// The node's name.
     pub node_name: String,
-    /// The port on the loopback address; 0: any that is free.
+    /// The port on the loopback address; 0: the one of before, or any that is free.
     pub port: u16,
     /// Parts of pods that are switched off: of dynamic, allocated, resize, ephemeralcontainers.
     pub disabled_pod_subresources: Vec<String>,
@@ -247,7 +247,7 @@ pub fn open(
     let tls = TlsAcceptor::from(Arc::new(authority.server(&settings.node_name)?));
     let (tcp, unix) = {
         let _in_runtime = runtime.enter();
-        let tcp = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, settings.port))
+        let tcp = bind(settings.port, &data)
             .and_then(|tcp| tcp.set_nonblocking(true).map(|()| tcp))
             .and_then(TcpListener::from_std)
             .attempt(|| format!("listen on port {}", settings.port))?;
@@ -285,6 +285,20 @@ impl Served {
         fs::remove_file(&self.facts.socket).ok();
         done
     }
+}
+
+/// The port that was asked for; else the one of before, so that clients find the node again after a restart; else any.
+fn bind(port: u16, data: &Path) -> std::io::Result<std::net::TcpListener> {
+    let at = |port: u16| std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, port));
+    if port != 0 {
+        return at(port);
+    }
+    let before = fs::read(data.join("kubeconfig")).ok().and_then(|text| {
+        let known: Value = serde_json::from_slice(&text).ok()?;
+        let server = known["clusters"][0]["cluster"]["server"].as_str()?.rsplit(':').next()?;
+        server.parse().ok()
+    });
+    before.map_or_else(|| at(0), |port| at(port).or_else(|_| at(0)))
 }
 
 /// A kubeconfig for somebody else, signed by the authority of a node's directory.

@@ -28,7 +28,10 @@ pub fn document(group: &str, version: &str) -> Value {
     let mut paths = Map::new();
     let served = || RESOURCES.iter().filter(|r| r.group == group && r.version == version);
     let names: Vec<String> = served().map(schema_name).collect();
-    let mut schemas = nodefold_k8s::openapi_schemas(names.iter().map(String::as_str));
+    let mut schemas = match group {
+        "history.nodefold.io" => super::history::schema::schemas(),
+        _ => nodefold_k8s::openapi_schemas(names.iter().map(String::as_str)),
+    };
     for resource in served() {
         let name = schema_name(resource);
         schemas.entry(name.clone()).or_insert_with(|| frame(resource));

@@ -195,6 +195,7 @@ pub fn object(bytes: &[u8]) -> Result<Value, Failure> {
             let review: RulesReview = decoded(&raw)?;
             (None, json!({"spec": {"namespace": review.spec.unwrap_or_default().namespace}}))
         }
+        "SelfSubjectReview" => (None, json!({})),
         "Namespace" | "ServiceAccount" => (decoded::<Bare>(&raw)?.metadata, json!({})),
         "Secret" => {
             let Secret { metadata, data, kind, texts, immutable } = decoded(&raw)?;

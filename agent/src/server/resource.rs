@@ -73,6 +73,7 @@ const NONE: Resource = Resource {
 const HISTORY: &str = "history.nodefold.io";
 const RBAC: &str = "rbac.authorization.k8s.io";
 const ADMISSION: &str = "admissionregistration.k8s.io";
+const AUTHENTICATION: &str = "authentication.k8s.io";
 const AUTHORIZATION: &str = "authorization.k8s.io";
 
 /// All of them, a group's together.
@@ -134,6 +135,15 @@ pub static RESOURCES: &[Resource] = &[
         plural: "selfsubjectrulesreviews",
         singular: "selfsubjectrulesreview",
         kind: "SelfSubjectRulesReview",
+        namespaced: false,
+        verbs: CREATE,
+        ..NONE
+    },
+    Resource {
+        group: AUTHENTICATION,
+        plural: "selfsubjectreviews",
+        singular: "selfsubjectreview",
+        kind: "SelfSubjectReview",
         namespaced: false,
         verbs: CREATE,
         ..NONE

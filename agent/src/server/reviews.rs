@@ -1,4 +1,4 @@
-//! `kubectl auth can-i`: what the asker may do, by the same roles that decide requests.
+//! `kubectl auth can-i` and `whoami`: what the asker may do, by the same roles that decide requests, and who that is.
 
 use super::failure::Failure;
 use super::hub::{MASTERS, path_allowed};
@@ -34,6 +34,13 @@ pub fn access(user: &User, mut review: Value, decide: impl Fn(&Ask<'_>) -> Resul
     review
 }
 
+/// Answers a SelfSubjectReview: who asks, as the server takes them.
+pub fn who(user: &User, mut review: Value) -> Value {
+    let groups: Vec<&str> = user.groups.iter().map(|group| &**group).collect();
+    review["status"] = json!({"userInfo": {"username": &*user.name, "groups": groups}});
+    review
+}
+
 /// Answers a SelfSubjectRulesReview.
 pub fn rules(user: &User, mut review: Value, rbac: &Rbac) -> Value {
     let namespace = review["spec"]["namespace"].as_str().unwrap_or_default().to_owned();
@@ -44,6 +51,7 @@ pub fn rules(user: &User, mut review: Value, rbac: &Rbac) -> Value {
     }
     let selves = ["selfsubjectaccessreviews", "selfsubjectrulesreviews"];
     rules.push(json!({"verbs": ["create"], "apiGroups": ["authorization.k8s.io"], "resources": selves}));
+    rules.push(json!({"verbs": ["create"], "apiGroups": ["authentication.k8s.io"], "resources": ["selfsubjectreviews"]}));
     let mut paths = vec![json!({"verbs": ["get"], "nonResourceURLs": [
         "/api", "/api/*", "/apis", "/apis/*", "/healthz", "/livez", "/openapi", "/openapi/*", "/readyz", "/version"]})];
     if all {

@@ -6,12 +6,13 @@
 //! |---|---|
 //! | `record.rs` | what is written |
 //! | `derive.rs` | what is new in the node's state |
-//! | `object.rs` | episodes as Kubernetes objects |
+//! | `object.rs`, `schema.rs` | episodes as Kubernetes objects, and what their fields mean |
 //! | `when.rs` | as of when it is asked for |
 
 pub mod derive;
 mod object;
 pub mod record;
+pub(super) mod schema;
 pub mod when;
 
 pub use record::{Entry, HISTORY_STREAM, What};

@@ -143,3 +143,21 @@ fn what_is_forgotten_is_known_to_be() {
     assert!(history.remembers(Kind::Allocation, When::Now));
     assert!(history.remembers(Kind::VolumeRun, When::Now));
 }
+
+#[test]
+fn every_field_that_is_told_is_explained() {
+    let mut history = story(100);
+    ended(&mut history, 12, life("tool", 0), 0);
+    let schemas = super::schema::schemas();
+    for kind in [Kind::ContainerRun, Kind::VolumeRun, Kind::Allocation] {
+        for object in history.list(kind, When::At(at(7))) {
+            for (part, word) in [("spec", "Spec"), ("status", "Status")] {
+                let name = format!("io.k8s.api.history.v1alpha1.{}{word}", kind.as_str());
+                let known = &schemas[&name]["properties"];
+                let told = object[part].as_object().unwrap();
+                let unexplained: Vec<&String> = told.keys().filter(|field| known[*field].is_null()).collect();
+                assert!(unexplained.is_empty(), "{name}: {unexplained:?}");
+            }
+        }
+    }
+}

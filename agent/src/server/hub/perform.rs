@@ -283,6 +283,7 @@ impl Hub {
     fn review(&self, user: &User, resource: &Resource, review: Value) -> Reply {
         let answer = match resource.kind {
             "SelfSubjectAccessReview" => reviews::access(user, review, |ask| self.decide(user, ask)),
+            "SelfSubjectReview" => reviews::who(user, review),
             _ => reviews::rules(user, review, &self.rbac),
         };
         Reply::Object { object: Arc::new(answer), created: true, warnings: Vec::new() }
