@@ -21,7 +21,7 @@ use nodefold_api::admission::attributes::User;
 use serde_json::{Value, json};
 use std::convert::Infallible;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
@@ -146,8 +146,9 @@ async fn answer(
     })?;
     let query = Query::read(request.uri().query().unwrap_or_default())?;
     let field_validation = query.field_validation()?;
-    let caller = Caller { server: server.clone(), user, impersonator, field_validation };
-    match found {
+    let caller =
+        Caller { server: server.clone(), user, impersonator, field_validation, doubled: Mutex::default() };
+    let answered = match found {
         Route::Collection(resource, namespace) => {
             caller.collection(request, &query, resource, namespace.unwrap_or_default()).await
         }
@@ -168,6 +169,17 @@ async fn answer(
         | Route::OpenApiRoot
         | Route::OpenApi(..)
         | Route::OpenApiOld) => caller.document(&request, &found).await,
+    };
+    let doubled = caller.doubled.into_inner().unwrap_or_default();
+    match answered {
+        Ok(mut answer) => {
+            answer.warnings.splice(0..0, doubled);
+            Ok(answer)
+        }
+        Err(mut failure) => {
+            failure.warnings.splice(0..0, doubled);
+            Err(failure)
+        }
     }
 }
 
@@ -197,6 +209,8 @@ struct Caller {
     user: User,
     impersonator: Option<User>,
     field_validation: FieldValidation,
+    /// Fields that the body gives twice, of which the client is warned.
+    doubled: Mutex<Vec<String>>,
 }
 
 /// A request for which webhooks were asked so often gives up: what it is about changes faster than they answer.
@@ -456,6 +470,7 @@ impl Caller {
             user: self.user.clone(),
             impersonator: self.impersonator.clone(),
             field_validation: self.field_validation,
+            doubled: Mutex::default(),
         };
         tokio::spawn(async move {
             let uid = place.uid.clone();
@@ -475,13 +490,33 @@ impl Caller {
         Ok(Answer::stream("text/plain", queue))
     }
 
+    /// Of a field that comes twice the last counts; whether that is refused, told or passed over is the client's to say.
+    fn judge_doubled(&self, body: &[u8]) -> Result<(), Failure> {
+        if self.field_validation == FieldValidation::Ignore {
+            return Ok(());
+        }
+        let doubled = nodefold_k8s::duplicate_fields(body).into_iter();
+        let told: Vec<String> = doubled.map(|field| format!("duplicate field {field:?}")).collect();
+        if self.field_validation == FieldValidation::Strict && !told.is_empty() {
+            return Err(Failure::bad_request(format!("strict decoding error: {}", told.join(", "))));
+        }
+        if let Ok(mut doubled) = self.doubled.lock() {
+            *doubled = told;
+        }
+        Ok(())
+    }
+
     /// The whole body, if it is no larger and no slower than it may be.
     async fn body(&self, request: Request<Incoming>) -> Result<Bytes, Failure> {
         let limits = &self.server.limits;
         let read = Limited::new(request.into_body(), limits.body).collect();
         match tokio::time::timeout(limits.body_time, read).await {
             Err(_) => Err(Failure::too_slow()),
-            Ok(Ok(whole)) => Ok(whole.to_bytes()),
+            Ok(Ok(whole)) => {
+                let bytes = whole.to_bytes();
+                self.judge_doubled(&bytes)?;
+                Ok(bytes)
+            }
             Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => {
                 Err(Failure::too_large(limits.body))
             }
