@@ -334,7 +334,7 @@ fn other_kinds_and_what_is_explained() {
     );
     for (path, text) in [
         ("pod.spec.containers", "List of containers belonging to the pod. Of a running pod they are"),
-        ("role.rules.verbs", "Verbs is a list of Verbs that apply to ALL the ResourceKinds"),
+        ("role.rules.verbs", "verbs is a list of Verbs that apply to ALL the ResourceKinds"),
         ("mutatingadmissionpolicy.spec.mutations", "patchType"),
     ] {
         let explained = node.kubectl(&["explain", path]).fine().out;

@@ -221,14 +221,11 @@ impl Caller {
     async fn ask(&self, target: Target, mut what: What) -> Result<Reply, Failure> {
         let mut how = How { field_validation: self.field_validation, webhooks: Vec::new() };
         for _ in 0..MOST_CALLS {
-            match self.send(target.clone(), what, how.clone()).await? {
-                Reply::Call(asked) => {
-                    let (call, again) = *asked;
-                    how.webhooks.push(webhooks::ask(&call).await);
-                    what = again;
-                }
-                reply => return Ok(reply),
-            }
+            let reply = self.send(target.clone(), what, how.clone()).await?;
+            let Reply::Call(asked) = reply else { return Ok(reply) };
+            let (call, again) = *asked;
+            how.webhooks.push(webhooks::ask(&call).await);
+            what = again;
         }
         Err(Failure::internal("the object changes faster than webhooks answer"))
     }
