@@ -78,6 +78,14 @@ fn words() -> Map<String, Value> {
     }
     let policy = "What happens to a running container when its volume mounts are changed through pods/dynamic (KEP-6395).";
     words[&format!("{CORE}Container")]["fields"]["dynamicVolumePolicy"] = json!(policy);
+    let containers = &mut words[&format!("{CORE}PodSpec")]["fields"]["containers"];
+    let said = containers.as_str().expect("a description");
+    let (fixed, now) = (
+        "Containers cannot currently be added or removed.",
+        "Of a running pod they are added and removed through pods/dynamic (KEP-5972).",
+    );
+    assert!(said.contains(fixed), "upstream says something else by now: {said}");
+    *containers = json!(said.replace(fixed, now));
     let statuses = "The pod's volumes as the node has them (KEP-6395): Pending, HostMounted, ErrorMounting or Unmounting.";
     words[&format!("{CORE}PodStatus")]["fields"]["volumeStatuses"] = json!(statuses);
     words

@@ -332,11 +332,15 @@ fn other_kinds_and_what_is_explained() {
         "{}",
         explained.out
     );
-    node.kubectl(&["explain", "pod.spec.containers"]).fine().says("List of containers belonging to the pod.");
-    node.kubectl(&["explain", "role.rules.verbs"])
-        .fine()
-        .says("Verbs is a list of Verbs that apply to ALL the ResourceKinds");
-    node.kubectl(&["explain", "mutatingadmissionpolicy.spec.mutations"]).fine().says("patchType");
+    for (path, text) in [
+        ("pod.spec.containers", "List of containers belonging to the pod. Of a running pod they are"),
+        ("role.rules.verbs", "verbs is a list of Verbs that apply to ALL the ResourceKinds"),
+        ("mutatingadmissionpolicy.spec.mutations", "patchType"),
+    ] {
+        let explained = node.kubectl(&["explain", path]).fine().out;
+        let explained = explained.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(explained.contains(text), "{path}: {explained}");
+    }
 
     node.kubectl(&["create", "namespace", "team"]).says("namespace/team created");
     let secret = ["create", "secret", "generic", "s", "--from-literal=k=v3ry-secret", "-n", "team"];

@@ -246,6 +246,8 @@ fn a_webhook_that_sleeps_holds_up_nobody_else() {
             let asked = Instant::now();
             assert_eq!(ask(&node, "GET", PODS, &[], b"").code, 200);
             assert!(asked.elapsed() < Duration::from_millis(2_500), "{:?}", asked.elapsed());
+            // No faster than one may ask.
+            std::thread::sleep(Duration::from_millis(50));
         }
         let (refused, took) = waiting.join().unwrap();
         refused.is_refusal(500);
@@ -277,6 +279,15 @@ fn unknown_fields_are_refused_told_or_dropped_as_the_client_asks() {
         assert_eq!(patched.code, 200, "{patched:?}");
         assert_eq!(patched.warnings, ["unknown field \"spec.wrong\""], "{kind}");
     }
+    // Of a field that comes twice the last counts.
+    let twice = br#"{"metadata": {"labels": {"a": "1", "a": "2"}}}"#;
+    let kind = [("Content-Type", "application/merge-patch+json")];
+    let patched = ask(&node, "PATCH", &path, &kind, twice);
+    assert_eq!((patched.code, &patched.json()["metadata"]["labels"]["a"]), (200, &json!("2")), "{patched:?}");
+    assert_eq!(patched.warnings, ["duplicate field \"metadata.labels.a\""]);
+    let refused = ask(&node, "PATCH", &format!("{PODS}/web?fieldValidation=Strict"), &kind, twice);
+    refused.is_refusal(400);
+    assert!(refused.body.contains("strict decoding error: duplicate field"), "{refused:?}");
     // A type that can't be read can't be dropped.
     let mut unreadable = pod("other");
     unreadable["spec"]["containers"] = json!("none");

@@ -23,7 +23,7 @@ use std::convert::Infallible;
 use std::io::Write;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::task::{Context, Poll};
 use tokio::sync::{mpsc, oneshot};
 
@@ -214,8 +214,9 @@ async fn answer(
     let query = Query::read(request.uri().query().unwrap_or_default())?;
     let field_validation = query.field_validation()?;
     let heard = heard.by_loop.clone();
-    let caller = Caller { server: server.clone(), user, impersonator, field_validation, heard };
-    match found {
+    let doubled = Mutex::default();
+    let caller = Caller { server: server.clone(), user, impersonator, field_validation, heard, doubled };
+    let answered = match found {
         Route::Collection(resource, namespace) => {
             caller.collection(request, &query, resource, namespace.unwrap_or_default()).await
         }
@@ -236,6 +237,17 @@ async fn answer(
         | Route::OpenApiRoot
         | Route::OpenApi(..)
         | Route::OpenApiOld) => caller.document(&request, &found).await,
+    };
+    let doubled = caller.doubled.into_inner().unwrap_or_default();
+    match answered {
+        Ok(mut answer) => {
+            answer.warnings.splice(0..0, doubled);
+            Ok(answer)
+        }
+        Err(mut failure) => {
+            failure.warnings.splice(0..0, doubled);
+            Err(failure)
+        }
     }
 }
 
@@ -265,6 +277,8 @@ pub(super) struct Caller {
     user: User,
     impersonator: Option<User>,
     field_validation: FieldValidation,
+    /// Fields that the body gives twice, of which the client is warned.
+    doubled: Mutex<Vec<String>>,
     heard: Arc<AtomicBool>,
 }
 
@@ -284,14 +298,11 @@ impl Caller {
     pub(super) async fn ask(&self, target: Target, mut what: What) -> Result<Reply, Failure> {
         let mut how = How { field_validation: self.field_validation, webhooks: Vec::new() };
         for _ in 0..MOST_CALLS {
-            match self.send(target.clone(), what, how.clone()).await? {
-                Reply::Call(asked) => {
-                    let (call, again) = *asked;
-                    how.webhooks.push(webhooks::ask(&call).await);
-                    what = again;
-                }
-                reply => return Ok(reply),
-            }
+            let reply = self.send(target.clone(), what, how.clone()).await?;
+            let Reply::Call(asked) = reply else { return Ok(reply) };
+            let (call, again) = *asked;
+            how.webhooks.push(webhooks::ask(&call).await);
+            what = again;
         }
         Err(Failure::internal("the object changes faster than webhooks answer"))
     }
@@ -452,6 +463,7 @@ impl Caller {
             impersonator: self.impersonator.clone(),
             field_validation: self.field_validation,
             heard: self.heard.clone(),
+            doubled: Mutex::default(),
         };
         tokio::spawn(async move {
             let uid = place.uid.clone();
@@ -471,13 +483,33 @@ impl Caller {
         Ok(Answer::stream("text/plain", queue))
     }
 
+    /// Of a field that comes twice the last counts; whether that is refused, told or passed over is the client's to say.
+    fn judge_doubled(&self, body: &[u8]) -> Result<(), Failure> {
+        if self.field_validation == FieldValidation::Ignore {
+            return Ok(());
+        }
+        let doubled = nodefold_k8s::duplicate_fields(body).into_iter();
+        let told: Vec<String> = doubled.map(|field| format!("duplicate field {field:?}")).collect();
+        if self.field_validation == FieldValidation::Strict && !told.is_empty() {
+            return Err(Failure::bad_request(format!("strict decoding error: {}", told.join(", "))));
+        }
+        if let Ok(mut doubled) = self.doubled.lock() {
+            *doubled = told;
+        }
+        Ok(())
+    }
+
     /// The whole body, if it is no larger and no slower than it may be.
     pub(super) async fn body(&self, request: Request<Incoming>) -> Result<Bytes, Failure> {
         let limits = &self.server.limits;
         let read = Limited::new(request.into_body(), limits.body).collect();
         match tokio::time::timeout(limits.body_time, read).await {
             Err(_) => Err(Failure::too_slow()),
-            Ok(Ok(whole)) => Ok(whole.to_bytes()),
+            Ok(Ok(whole)) => {
+                let bytes = whole.to_bytes();
+                self.judge_doubled(&bytes)?;
+                Ok(bytes)
+            }
             Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => {
                 Err(Failure::too_large(limits.body))
             }

@@ -45,12 +45,12 @@ impl Wrong {
         if let ExecutionError::UndeclaredReference(what) = error {
             return Wrong::Lacking(format!("{what} (in {expression:?})"));
         }
-        match error {
-            ExecutionError::UnexpectedType { got, want } if want == "known struct" => {
-                Wrong::Lacking(format!("objects of type {got}"))
-            }
-            failed => Wrong::Failed(failed.to_string()),
+        if let ExecutionError::UnexpectedType { got, want } = error
+            && want == "known struct"
+        {
+            return Wrong::Lacking(format!("objects of type {got}"));
         }
+        Wrong::Failed(error.to_string())
     }
 }
 

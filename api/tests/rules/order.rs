@@ -214,6 +214,7 @@ fn tolerations_that_come_to_a_running_pod_are_well_formed() {
 
 /// A body as large as a server takes is judged in no more than a moment: every list is looked through once, not once for each entry.
 #[test]
+#[allow(clippy::disallowed_methods, reason = "how long it takes is what is tested")]
 fn twenty_thousand_containers_are_judged_at_once() {
     let mut world = World::new(ApiConfig::default());
     assert!(world.create(pod(spec(json!([app()])))).is_ok());

@@ -188,11 +188,9 @@ impl Hub {
             "details": {"name": name, "group": resource.group, "kind": resource.plural,
                 "uid": stored["metadata"]["uid"]},
         });
-        Ok(outcome.map(|outcome| match outcome {
-            Reply::Object { warnings, .. } => {
-                Reply::Object { object: Arc::new(gone), created: false, warnings }
-            }
-            other => other,
+        Ok(outcome.map(|outcome| {
+            let warnings = if let Reply::Object { warnings, .. } = outcome { warnings } else { Vec::new() };
+            Reply::Object { object: Arc::new(gone), created: false, warnings }
         }))
     }
 
