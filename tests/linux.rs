@@ -23,3 +23,5 @@ mod parity;
 mod scenarios;
 #[path = "linux/sharing.rs"]
 mod sharing;
+#[path = "linux/version_two.rs"]
+mod version_two;

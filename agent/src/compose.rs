@@ -131,6 +131,7 @@ pub fn compose(
         last_words_from_log: manifest["terminationMessagePolicy"].as_str() == Some("FallbackToLogsOnError"),
         storage: storage_limits(container, fields.spec),
         stop_signal: stop_signal(&manifest, image)?,
+        slot: None,
     })
 }
 
