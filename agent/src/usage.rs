@@ -5,7 +5,8 @@ use crate::beneath;
 use crate::fault::{Attempt, Fault};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{
-    AtFlags, Dir, FallocateFlags, FileType, Mode, OFlags, StatxAttributes, StatxFlags, fallocate, fstat, openat, statx,
+    AtFlags, Dir, FallocateFlags, FileType, Mode, OFlags, StatxAttributes, StatxFlags, fallocate, fstat,
+    openat, statx,
 };
 use rustix::io::Errno;
 use std::collections::BTreeSet;
@@ -74,8 +75,7 @@ impl Count {
             if found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT) {
                 continue;
             }
-            let is_directory =
-                FileType::from_raw_mode(u32::from(found.stx_mode)) == FileType::Directory;
+            let is_directory = FileType::from_raw_mode(u32::from(found.stx_mode)) == FileType::Directory;
             if !is_directory && found.stx_nlink > 1 && !self.linked.insert(found.stx_ino) {
                 continue;
             }

@@ -1,5 +1,7 @@
 //! Whose calls this machine takes: its own and, where it has them, those of its 32-bit forebear. Numbers by name.
 
+#[cfg(target_arch = "x86_64")]
+use super::program::Compare;
 use super::program::{Architecture, Arms};
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -82,7 +84,7 @@ pub fn all(names: &Names<'_>, with_forebear: bool) -> Vec<Architecture> {
     let mut last: Vec<u32> = last_of(&native).into_iter().collect();
     #[cfg(target_arch = "x86_64")]
     {
-        native.extend(by(x32));
+        native.extend(by(x32).into_iter().map(|(number, arms)| (number, half_as_wide(arms))));
         last.extend(last_of(&native));
     }
     let mut all = vec![Architecture { audit: NATIVE, calls: native, last }];
@@ -99,6 +101,17 @@ use syscalls::x86::Sysno as Forebear;
 
 #[cfg(target_arch = "aarch64")]
 use syscalls::arm::Sysno as Forebear;
+
+/// Of x32's arguments the low half counts.
+#[cfg(target_arch = "x86_64")]
+fn half_as_wide(mut arms: Arms) -> Arms {
+    for (_, compare) in arms.iter_mut().flat_map(|(conditions, _)| conditions) {
+        if let Compare::Equal(value) = *compare {
+            *compare = Compare::Masked(u64::from(u32::MAX), value);
+        }
+    }
+    arms
+}
 
 #[cfg(target_arch = "x86_64")]
 fn x32(name: &str) -> Option<u32> {

@@ -75,6 +75,11 @@ pub type Condition = (u8, Compare);
 /// What is said of a call: the first arm whose conditions all hold.
 pub type Arms = Vec<(Vec<Condition>, Action)>;
 
+type Said = [(Vec<Condition>, Action)];
+
+/// From which number on what is said.
+type Piece<'a> = (u32, &'a Said);
+
 /// The calls of an architecture, by number.
 pub struct Architecture {
     /// As the kernel's audit names it.
@@ -105,10 +110,10 @@ pub fn program(architectures: &[Architecture], otherwise: Action) -> Result<Vec<
 }
 
 /// Numbers from one on of which the same is said, in order, from 0 on.
-fn pieces(of: &Architecture, otherwise: Action) -> Vec<(u32, &[(Vec<Condition>, Action)])> {
-    const NOTHING: &[(Vec<Condition>, Action)] = &[];
-    const NOT_THERE: &[(Vec<Condition>, Action)] = &[(Vec::new(), Action::Fail(libc::ENOSYS as u16))];
-    let mut pieces: Vec<(u32, &[(Vec<Condition>, Action)])> = vec![(0, NOTHING)];
+fn pieces(of: &Architecture, otherwise: Action) -> Vec<Piece<'_>> {
+    const NOTHING: &Said = &[];
+    const NOT_THERE: &Said = &[(Vec::new(), Action::Fail(libc::ENOSYS as u16))];
+    let mut pieces: Vec<Piece<'_>> = vec![(0, NOTHING)];
     let mut say = |from: u32, arms| {
         match pieces.last_mut() {
             Some(last) if last.0 == from => last.1 = arms,
@@ -127,7 +132,7 @@ fn pieces(of: &Architecture, otherwise: Action) -> Vec<(u32, &[(Vec<Condition>, 
 }
 
 /// What is said whatever the arguments are.
-fn verdict(arms: &[(Vec<Condition>, Action)], otherwise: Action) -> Option<Action> {
+fn verdict(arms: &Said, otherwise: Action) -> Option<Action> {
     match arms.first() {
         None => Some(otherwise),
         Some((conditions, action)) if conditions.is_empty() => Some(*action),
@@ -136,11 +141,7 @@ fn verdict(arms: &[(Vec<Condition>, Action)], otherwise: Action) -> Option<Actio
 }
 
 /// Finds the piece that the loaded number is in, and says what is said there.
-fn tree(
-    pieces: &[(u32, &[(Vec<Condition>, Action)])],
-    otherwise: Action,
-    code: &mut Vec<Instruction>,
-) -> Result<(), String> {
+fn tree(pieces: &[Piece<'_>], otherwise: Action, code: &mut Vec<Instruction>) -> Result<(), String> {
     if let [(_, arms)] = pieces {
         return leaf(arms, otherwise, code);
     }
@@ -156,11 +157,7 @@ fn tree(
     tree(high, otherwise, code)
 }
 
-fn leaf(
-    arms: &[(Vec<Condition>, Action)],
-    otherwise: Action,
-    code: &mut Vec<Instruction>,
-) -> Result<(), String> {
+fn leaf(arms: &Said, otherwise: Action, code: &mut Vec<Instruction>) -> Result<(), String> {
     for (conditions, action) in arms {
         let mut arm: Vec<Instruction> = Vec::new();
         // From the last condition on: each knows how far it is to the next arm then.
@@ -235,7 +232,11 @@ mod tests {
                         ARCHITECTURE => architecture,
                         _ => {
                             let value = arguments[((k - ARGUMENTS) / 8) as usize];
-                            if (k - ARGUMENTS) % 8 == 0 { value as u32 } else { (value >> 32) as u32 }
+                            if (k - ARGUMENTS).is_multiple_of(8) {
+                                value as u32
+                            } else {
+                                (value >> 32) as u32
+                            }
                         }
                     };
                     continue;
