@@ -25,3 +25,5 @@ mod scenarios;
 mod served;
 #[path = "linux/sharing.rs"]
 mod sharing;
+#[path = "linux/version_two.rs"]
+mod version_two;

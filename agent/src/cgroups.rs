@@ -4,6 +4,7 @@
 
 use crate::fault::{Attempt, Fault};
 use crate::pod::plan::CgroupMount;
+use crate::{beneath, device_rules};
 use nodefold_core::resources::{ResourceName, Resources};
 use nodefold_core::time::Nanos;
 use rustix::fd::OwnedFd;
@@ -11,6 +12,7 @@ use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// The controllers of version 1 that a container is put into.
@@ -30,6 +32,8 @@ pub struct Cgroups {
     v2: Option<PathBuf>,
     /// Version 2 has the cpu and memory controllers.
     v2_limits: bool,
+    /// Without version 1's controller for devices a program keeps groups of version 2 from them.
+    devices_by_program: bool,
     /// Where each controller of version 1 is mounted. Several may share one hierarchy.
     v1: BTreeMap<&'static str, PathBuf>,
     /// Where hierarchies of version 1 without controllers are mounted, by name.
@@ -75,7 +79,9 @@ impl Cgroups {
             .unwrap_or_default();
         let has = |wanted: &str| controllers.split_whitespace().any(|known| known == wanted);
         let v2_limits = has("memory") && has("cpu");
-        Ok(Cgroups { name, v2, v2_limits, v1, named })
+        let devices_by_program =
+            !v1.contains_key("devices") && v2.is_some() && device_rules::loaded().is_ok();
+        Ok(Cgroups { name, v2, v2_limits, devices_by_program, v1, named })
     }
 
     /// The hierarchies as a container is shown them, by where the host has them. Where there are some of version 1, the one of
@@ -115,7 +121,7 @@ impl Cgroups {
 
     /// Whether containers can be kept from devices.
     pub fn has_device_rules(&self) -> bool {
-        self.v1.contains_key("devices")
+        self.v1.contains_key("devices") || self.devices_by_program
     }
 
     fn roots(&self) -> Vec<&PathBuf> {
@@ -132,6 +138,13 @@ impl Cgroups {
     /// Makes a group (`pod` or `pod/container`) in every hierarchy, its parents too. There already is success.
     pub fn make(&self, group: &str) -> Result<(), Fault> {
         for root in self.roots() {
+            let is_cpuset = self.v1.get("cpuset") == Some(root);
+            let hands_down = self.v2_limits && self.v2.as_ref() == Some(root);
+            // Mostly its parents are there.
+            let whole = self.own(root, group);
+            if !hands_down && fs::create_dir(&whole).is_ok() && (!is_cpuset || has_cpuset(&whole)) {
+                continue;
+            }
             let own = root.join(&self.name);
             make_group(&own)?;
             let mut path = own;
@@ -139,7 +152,7 @@ impl Cgroups {
                 self.hand_down(&path)?;
                 path.push(part);
                 make_group(&path)?;
-                if self.v1.get("cpuset") == Some(root) {
+                if is_cpuset {
                     inherit_cpuset(&path)?;
                 }
             }
@@ -244,8 +257,7 @@ impl Cgroups {
         }
     }
 
-    /// Allows a group the devices that every container has, and no other; all of them, for one that is privileged. Only
-    /// version 1 is spoken: version 2 wants a BPF program.
+    /// Allows a group the devices that every container has, and no other; all of them, for one that is privileged.
     pub fn devices(&self, group: &str, privileged: bool) -> Result<(), Fault> {
         const ALLOWED: [&str; 10] = [
             "c *:* m",
@@ -259,13 +271,21 @@ impl Cgroups {
             "c 5:2 rwm",
             "c 136:* rwm",
         ];
-        let Some(root) = self.v1.get("devices") else { return Ok(()) };
+        let Some(root) = self.v1.get("devices") else {
+            let held = self.v2.as_ref().filter(|_| self.devices_by_program && !privileged);
+            return held
+                .map_or(Ok(()), |root| device_rules::hold_to(beneath::open_root(&self.own(root, group))?));
+        };
         let at = self.own(root, group);
         if privileged {
             return set(&at, "devices.allow", "a");
         }
         set(&at, "devices.deny", "a")?;
-        ALLOWED.iter().try_for_each(|rule| set(&at, "devices.allow", rule))
+        let allow = at.join("devices.allow");
+        let told = || format!("write to {}", allow.display());
+        let mut file = fs::OpenOptions::new().write(true).open(&allow).attempt(told)?;
+        // One rule a write.
+        ALLOWED.iter().try_for_each(|rule| file.write_all(rule.as_bytes())).attempt(told)
     }
 
     /// Whether a process lives in the group.
@@ -350,20 +370,24 @@ impl Cgroups {
         self.roots().into_iter().map(|root| root.join(&self.name)).filter(|path| path.exists()).collect()
     }
 
-    /// The pods that have a group.
-    pub fn pods(&self) -> Vec<String> {
-        let mut pods = Vec::new();
+    /// The names of the groups directly below one.
+    pub fn below(&self, group: &str) -> Vec<String> {
+        let mut names = Vec::new();
         for root in self.roots() {
-            let own = root.join(&self.name);
-            for entry in fs::read_dir(own).into_iter().flatten().flatten() {
+            for entry in fs::read_dir(self.own(root, group)).into_iter().flatten().flatten() {
                 if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                    pods.push(entry.file_name().to_string_lossy().into_owned());
+                    names.push(entry.file_name().to_string_lossy().into_owned());
                 }
             }
         }
-        pods.sort();
-        pods.dedup();
-        pods
+        names.sort();
+        names.dedup();
+        names
+    }
+
+    /// The pods that have a group.
+    pub fn pods(&self) -> Vec<String> {
+        self.below("")
     }
 }
 
@@ -375,7 +399,14 @@ fn make_group(path: &Path) -> Result<(), Fault> {
     }
 }
 
-/// A new cpuset of version 1 is empty, and nothing may enter it.
+/// Whether something may enter a group of the cpuset controller.
+fn has_cpuset(path: &Path) -> bool {
+    ["cpuset.cpus", "cpuset.mems"]
+        .iter()
+        .all(|file| fs::read_to_string(path.join(file)).is_ok_and(|text| !text.trim().is_empty()))
+}
+
+/// A new cpuset of version 1 is empty, and nothing may enter it. Those below it are as it is.
 fn inherit_cpuset(path: &Path) -> Result<(), Fault> {
     let Some(parent) = path.parent() else { return Ok(()) };
     // The node's own group first.
@@ -387,6 +418,7 @@ fn inherit_cpuset(path: &Path) -> Result<(), Fault> {
                 set(at, file, inherited.trim())?;
             }
         }
+        set(at, "cgroup.clone_children", "1")?;
     }
     Ok(())
 }

@@ -131,6 +131,7 @@ pub fn compose(
         last_words_from_log: manifest["terminationMessagePolicy"].as_str() == Some("FallbackToLogsOnError"),
         storage: storage_limits(container, fields.spec),
         stop_signal: stop_signal(&manifest, image)?,
+        slot: None,
     })
 }
 
@@ -164,7 +165,9 @@ fn seccomp(
     match profile["type"].as_str() {
         _ if privileged => Ok(Vec::new()),
         None | Some("Unconfined") => Ok(Vec::new()),
-        Some("RuntimeDefault") => crate::seccomp::runtime_default(capabilities).map_err(config_error),
+        Some("RuntimeDefault") => {
+            crate::seccomp::runtime_default(capabilities).map(|program| vec![program]).map_err(config_error)
+        }
         Some("Localhost") => {
             let name = profile["localhostProfile"].as_str().unwrap_or("");
             let told = |why: &str| config_error(format!("cannot load seccomp profile {name:?}: {why}"));
@@ -174,7 +177,7 @@ fn seccomp(
             let mut text = Vec::new();
             let read = std::fs::File::from(file).take(LONGEST_PROFILE).read_to_end(&mut text);
             read.map_err(|error| told(&error.to_string()))?;
-            crate::seccomp::localhost(&text).map_err(|why| told(&why))
+            crate::seccomp::localhost(&text).map(|program| vec![program]).map_err(|why| told(&why))
         }
         Some(kind) => Err(config_error(format!("this node can't install a seccomp profile of type {kind}"))),
     }

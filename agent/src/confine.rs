@@ -113,7 +113,7 @@ pub fn without_device_rules(capabilities: u64, add: &[&str]) -> Result<u64, Stri
     let mknod = bit("MKNOD").unwrap_or(0);
     let asked = |name: &&str| *name == "ALL" || bit(name) == Some(mknod);
     if capabilities & mknod != 0 && add.iter().any(asked) {
-        return Err("this host has no rules about devices (no devices controller of version 1): it can't give CAP_MKNOD".into());
+        return Err("this host has no rules about devices (no devices controller of version 1, and no program of version 2's): it can't give CAP_MKNOD".into());
     }
     Ok(capabilities & !mknod)
 }

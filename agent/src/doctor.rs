@@ -101,7 +101,7 @@ pub fn examine() -> (Mode, Vec<Finding>) {
                 cgroups.has_device_rules(),
                 false,
                 "containers may open only their own devices",
-                "no devices controller of version 1, and no BPF program is written for version 2: no container gets CAP_MKNOD",
+                "no devices controller of version 1, and the kernel takes no BPF program for version 2: no container gets CAP_MKNOD",
             );
         }
         Err(fault) => add("cgroups", false, true, "", &fault.message),

@@ -2,7 +2,7 @@
 //! there is nothing here: a step's name is not even looked at.
 
 /// Every step, in no order.
-pub const STEPS: [&str; 34] = [
+pub const STEPS: [&str; 36] = [
     "set-up.begun",
     "set-up.recorded",
     "set-up.placed",
@@ -28,6 +28,8 @@ pub const STEPS: [&str; 34] = [
     "sandbox.connected",
     "sandbox.stopped",
     "sandbox.removed",
+    "spare.grouped",
+    "spare.asked",
     "create.begun",
     "create.planned",
     "create.grouped",

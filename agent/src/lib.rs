@@ -9,6 +9,7 @@ pub mod compose;
 pub mod confine;
 pub mod credentials;
 pub mod daemon;
+pub mod device_rules;
 pub mod doctor;
 pub mod driver;
 pub mod failpoint;

@@ -2,7 +2,7 @@
 //! sound; nothing here decides anything.
 #![allow(
     unsafe_code,
-    reason = "clone3, mount_setattr, seccomp and ioctls have no safe wrapper; see each block"
+    reason = "clone3, mount_setattr, seccomp, bpf and ioctls have no safe wrapper; see each block"
 )]
 
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
@@ -41,13 +41,13 @@ pub struct NewNamespaces {
     pub mount: bool,
 }
 
-/// Forks with clone3 into a cgroup. The child closes its copies of `not_for_child`, runs `child` and never returns from
-/// here; the parent gets its pidfd. For a process of one thread, as the pod shim is: a lock that another thread held would
-/// stay locked in the child.
+/// Forks with clone3 into a cgroup. The child keeps of its descriptors the standard streams and these, runs `child` and never
+/// returns from here; the parent gets its pidfd. For a process of one thread, as the pod shim is: a lock that another thread
+/// held would stay locked in the child.
 pub fn clone_child(
     namespaces: NewNamespaces,
     cgroup: Option<BorrowedFd<'_>>,
-    not_for_child: &[BorrowedFd<'_>],
+    kept: &[RawFd],
     child: impl FnOnce() -> i32,
 ) -> io::Result<Child> {
     let mut pidfd: RawFd = -1;
@@ -72,11 +72,7 @@ pub fn clone_child(
     let result =
         unsafe { libc::syscall(libc::SYS_clone3, &raw mut args, std::mem::size_of::<libc::clone_args>()) };
     if check(result)? == 0 {
-        for fd in not_for_child {
-            // SAFETY: the owners of these descriptors are the parent's; none of their code runs in the child, which leaves
-            // through `_exit`, so that nobody uses or closes the numbers again.
-            unsafe { libc::close(fd.as_raw_fd()) };
-        }
+        close_all_but(kept);
         let code = child();
         // SAFETY: ends the child at once, without running the destructors and exit handlers that are the parent's.
         unsafe { libc::_exit(code) }
@@ -84,6 +80,21 @@ pub fn clone_child(
     // SAFETY: the kernel stored a new descriptor there (CLONE_PIDFD), which nobody else owns.
     let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
     Ok(Child { pid: result as i32, pidfd })
+}
+
+/// Closes every descriptor from 3 on but these: in a child whose other descriptors are its parent's.
+fn close_all_but(kept: &[RawFd]) {
+    let mut kept: Vec<u32> = kept.iter().map(|fd| fd.cast_unsigned()).collect();
+    kept.sort_unstable();
+    let mut from = 3;
+    for end in kept.into_iter().chain([u32::MAX]) {
+        if end > from {
+            // SAFETY: the owners of these descriptors are the parent's; none of their code runs in the child, which leaves
+            // through `_exit` or an exec, so that nobody uses or closes the numbers again.
+            unsafe { libc::syscall(libc::SYS_close_range, from, end - 1, 0) };
+        }
+        from = from.max(end.saturating_add(1));
+    }
 }
 
 /// Sets attributes (`MOUNT_ATTR_*`) and propagation of a mount, or of the whole tree below it.
@@ -161,5 +172,65 @@ pub fn install_seccomp(program: &[BpfInstruction]) -> io::Result<()> {
     // SAFETY: the kernel copies `len` instructions from `filter` and writes nothing; both outlive the call.
     let result =
         unsafe { libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, &raw const prog) };
+    check(result).map(|_| ())
+}
+
+/// `bpf(2)`'s commands, and the kinds of programs and attachments that there are of here.
+const BPF_PROG_LOAD: libc::c_int = 5;
+const BPF_PROG_ATTACH: libc::c_int = 8;
+const BPF_PROG_TYPE_CGROUP_DEVICE: u32 = 15;
+const BPF_CGROUP_DEVICE: u32 = 6;
+const BPF_F_ALLOW_MULTI: u32 = 2;
+
+/// The beginning of `union bpf_attr` for a load.
+#[repr(C)]
+struct ProgramToLoad {
+    kind: u32,
+    instructions: u32,
+    at: u64,
+    license: u64,
+    log_level: u32,
+    log_size: u32,
+    log_at: u64,
+    kernel_version: u32,
+    flags: u32,
+    name: [u8; 16],
+    interface: u32,
+    attached_as: u32,
+}
+
+/// Has the kernel take a program that says which devices may be opened and made.
+pub fn load_device_program(program: &[u64]) -> io::Result<OwnedFd> {
+    let what = ProgramToLoad {
+        kind: BPF_PROG_TYPE_CGROUP_DEVICE,
+        instructions: u32::try_from(program.len()).map_err(io::Error::other)?,
+        at: program.as_ptr() as u64,
+        license: c"Apache-2.0".as_ptr() as u64,
+        log_level: 0,
+        log_size: 0,
+        log_at: 0,
+        kernel_version: 0,
+        flags: 0,
+        name: *b"nodefold_device\0",
+        interface: 0,
+        attached_as: BPF_CGROUP_DEVICE,
+    };
+    // SAFETY: the kernel reads `what`, whose size is told, the instructions, whose number is told, and a C string; all outlive
+    // the call, and it writes nothing.
+    let fd = unsafe {
+        libc::syscall(libc::SYS_bpf, BPF_PROG_LOAD, &raw const what, std::mem::size_of::<ProgramToLoad>())
+    };
+    let fd = check(fd)?;
+    // SAFETY: a new descriptor that nobody else owns.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd as RawFd) })
+}
+
+/// Has it asked about a control group of version 2 and all below it.
+pub fn attach_device_program(group: impl AsFd, program: impl AsFd) -> io::Result<()> {
+    let (group, program) = (group.as_fd().as_raw_fd(), program.as_fd().as_raw_fd());
+    let what = [group.cast_unsigned(), program.cast_unsigned(), BPF_CGROUP_DEVICE, BPF_F_ALLOW_MULTI];
+    // SAFETY: the kernel reads `what`, whose size is told and which outlives the call.
+    let result =
+        unsafe { libc::syscall(libc::SYS_bpf, BPF_PROG_ATTACH, what.as_ptr(), std::mem::size_of_val(&what)) };
     check(result).map(|_| ())
 }

@@ -1,11 +1,12 @@
-//! How much of a disk a tree takes up, as `du` counts it: blocks, a file with several names once, no other file system's.
+//! How much of a disk a tree takes up, as `du` counts it: blocks, a file with several names once, nothing that is mounted in it.
 //! Containers write there meanwhile, so what vanishes while it is looked at is nothing.
 
 use crate::beneath;
 use crate::fault::{Attempt, Fault};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{
-    AtFlags, Dir, FallocateFlags, FileType, Mode, OFlags, Stat, fallocate, fstat, openat, statat,
+    AtFlags, Dir, FallocateFlags, FileType, Mode, OFlags, StatxAttributes, StatxFlags, fallocate, fstat,
+    openat, statx,
 };
 use rustix::io::Errno;
 use std::collections::BTreeSet;
@@ -19,8 +20,8 @@ const DEEPEST: usize = 64;
 /// What everything below a directory takes up, itself included, in bytes.
 pub fn of_tree(dir: &OwnedFd) -> Result<u64, Fault> {
     let root = fstat(dir).attempt(|| "look at a directory to measure")?;
-    let mut count =
-        Count { device: root.st_dev, linked: BTreeSet::new(), bytes: blocks(&root), deep: Vec::new() };
+    let bytes = u64::try_from(root.st_blocks).unwrap_or(0).saturating_mul(BLOCK);
+    let mut count = Count { linked: BTreeSet::new(), bytes, deep: Vec::new() };
     count.below(dir.as_fd(), 0, &mut PathBuf::new())?;
     while let Some(path) = count.deep.pop() {
         match beneath::open_dir(dir, &path) {
@@ -50,7 +51,6 @@ pub fn fill(dir: &OwnedFd, bytes: u64) -> Result<(), Fault> {
 }
 
 struct Count {
-    device: u64,
     /// Files of several names that are counted already.
     linked: BTreeSet<u64>,
     bytes: u64,
@@ -69,16 +69,17 @@ impl Count {
             if matches!(name.to_bytes(), b"." | b"..") {
                 continue;
             }
-            let Ok(stat) = statat(dir, name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
-            // Something is mounted there: it is somebody else's.
-            if stat.st_dev != self.device {
+            let looked = statx(dir, name, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::BASIC_STATS);
+            let Ok(found) = looked else { continue };
+            // Something is mounted there, of this file system or another: it is somebody else's.
+            if found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT) {
                 continue;
             }
-            let is_directory = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
-            if !is_directory && stat.st_nlink > 1 && !self.linked.insert(stat.st_ino) {
+            let is_directory = FileType::from_raw_mode(u32::from(found.stx_mode)) == FileType::Directory;
+            if !is_directory && found.stx_nlink > 1 && !self.linked.insert(found.stx_ino) {
                 continue;
             }
-            self.bytes = self.bytes.saturating_add(blocks(&stat));
+            self.bytes = self.bytes.saturating_add(found.stx_blocks.saturating_mul(BLOCK));
             if !is_directory {
                 continue;
             }
@@ -92,10 +93,6 @@ impl Count {
         }
         Ok(())
     }
-}
-
-fn blocks(stat: &Stat) -> u64 {
-    u64::try_from(stat.st_blocks).unwrap_or(0).saturating_mul(BLOCK)
 }
 
 #[cfg(test)]

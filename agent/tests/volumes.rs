@@ -411,3 +411,55 @@ fn hugepages_need_a_size_that_somebody_requests() {
     host.tear_down(&pod, "h").unwrap();
     assert_eq!(host.mounts(), Vec::<String>::new());
 }
+
+#[test]
+fn usage_and_refresh_look_at_nothing_outside_whatever_a_container_planted() {
+    let host = Host::new();
+    let outside = host.outside();
+    fs::write(outside.join("keep"), "me").unwrap();
+    fs::write(outside.join("large"), vec![7; 4 << 20]).unwrap();
+    host.objects(&[configmap("c", &[("k", "1")])]);
+    let pod = host.pod("[{name: v, emptyDir: {}}, {name: c, configMap: {name: c}}]");
+    for name in ["v", "c"] {
+        host.set_up(&pod, name).unwrap();
+    }
+    let plant = |dir: &Path| {
+        symlink(&outside, dir.join("link")).unwrap();
+        symlink("../../../../../../../..", dir.join("up")).unwrap();
+        host::mkfifo(&dir.join("fifo"));
+        fs::create_dir(dir.join("mounted")).unwrap();
+        rustix::mount::mount_bind(&outside, dir.join("mounted")).unwrap();
+        fs::create_dir(dir.join("deep")).unwrap();
+        host::dig(&dir.join("deep"), 3000);
+    };
+    let volume = host.volume_dir(&pod, "empty-dir", "v");
+    plant(&volume);
+    let used =
+        host.volumes.usage_of(pod.uid, &VolumeId { name: "v".into(), generation: 0 }).unwrap().unwrap();
+    // A directory takes up a block or so; what is outside would be four megabytes more.
+    assert!(used > 0 && used < 16 << 20, "{used}");
+    fs::write(outside.join("large"), vec![7; 64 << 20]).unwrap();
+    let again =
+        host.volumes.usage_of(pod.uid, &VolumeId { name: "v".into(), generation: 0 }).unwrap().unwrap();
+    assert_eq!(used, again, "what is outside does not count");
+    // A volume of objects is read-only to its containers; somebody got in all the same, and its way in leads outside now.
+    let shown = host.volume_dir(&pod, "configmap", "c");
+    plant(&shown);
+    fs::remove_file(shown.join("..data")).unwrap();
+    symlink(&outside, shown.join("..data")).unwrap();
+    fs::remove_file(shown.join("k")).unwrap();
+    symlink(outside.join("keep"), shown.join("k")).unwrap();
+    host.objects(&[configmap("c", &[("k", "2")])]);
+    host.refresh(&pod, "c").unwrap();
+    assert_eq!(fs::read_to_string(outside.join("keep")).unwrap(), "me");
+    assert_eq!(fs::read_to_string(shown.join("k")).unwrap(), "2", "and it shows its own again");
+    let mut left: Vec<_> = fs::read_dir(&outside).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    left.sort();
+    assert_eq!(left, ["keep", "large"], "nothing was written outside, and nothing is gone");
+    for (dir, name) in [(&volume, "v"), (&shown, "c")] {
+        rustix::mount::unmount(dir.join("mounted"), rustix::mount::UnmountFlags::empty()).unwrap();
+        host.tear_down(&pod, name).unwrap();
+    }
+    assert_eq!(fs::read_to_string(outside.join("keep")).unwrap(), "me");
+    assert_eq!(host.mounts(), Vec::<String>::new());
+}

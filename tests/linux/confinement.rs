@@ -5,7 +5,6 @@ use crate::node::Node;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
 use std::process::Command;
 
 /// Says how it is confined, an item a line. Only busybox is there to say it. It tries nothing that would change the host if a
@@ -129,13 +128,17 @@ fn normal(items: &mut BTreeMap<String, String>) {
     }
 }
 
-#[test]
-fn a_container_is_confined_as_runcs_is() {
+fn assert_runc() {
     let runc = Command::new("runc").arg("--version").output();
     assert!(
         runc.is_ok_and(|output| output.status.success()),
         "runc is the measuring stick: apt-get install runc"
     );
+}
+
+#[test]
+fn a_container_is_confined_as_runcs_is() {
+    assert_runc();
     let mut node = Node::new();
     for case in cases() {
         let manifest = json!({
@@ -157,7 +160,7 @@ fn a_container_is_confined_as_runcs_is() {
             node.container(case.name, "probe").is_some_and(|c| c["state"]["terminated"].is_object())
         });
         let mut ours = items(&node.logs(case.name, "probe"));
-        let mut theirs = items(&under_runc(&node, &case));
+        let mut theirs = items(&under_runc(&node, case.name, &config(&case, &["sh", "-c", PROBE])));
         normal(&mut ours);
         normal(&mut theirs);
         assert!(theirs.len() > 40, "the probe says something: {theirs:?}");
@@ -178,8 +181,8 @@ fn a_container_is_confined_as_runcs_is() {
     node.end();
 }
 
-/// The probe under runc, on the image that the node unpacked.
-fn under_runc(node: &Node, case: &Case) -> String {
+/// What runc's container says, on the image that the node unpacked.
+fn under_runc(node: &Node, name: &str, config: &Value) -> String {
     let bundle = tempfile::tempdir().unwrap();
     let mut images = fs::read_dir(node.layout.images()).unwrap().map(|entry| entry.unwrap().path());
     let image = images.find(|path| path.join("rootfs").is_dir()).unwrap();
@@ -188,28 +191,27 @@ fn under_runc(node: &Node, case: &Case) -> String {
     for dir in ["dev/pts", "dev/mqueue", "dev/shm"] {
         fs::create_dir_all(bundle.path().join("rootfs").join(dir)).unwrap();
     }
-    fs::write(bundle.path().join("config.json"), config(case).to_string()).unwrap();
+    fs::write(bundle.path().join("config.json"), config.to_string()).unwrap();
     let state = bundle.path().join("state");
     let output = Command::new("runc")
         .arg("--root")
         .arg(&state)
         .args(["run", "--bundle"])
         .arg(bundle.path())
-        .arg(format!("nodefold-parity-{}-{}", case.name, std::process::id()))
+        .arg(format!("nodefold-parity-{name}-{}", std::process::id()))
         .stdin(std::process::Stdio::null())
         .output()
         .unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success(), "runc: {}", String::from_utf8_lossy(&output.stderr));
-    let _: &Path = bundle.path();
     text
 }
 
 /// What containerd's CRI gives runc for such a container.
-fn config(case: &Case) -> Value {
+fn config(case: &Case, args: &[&str]) -> Value {
     let mount = |target: &str, kind: &str, source: &str, options: &[&str]| json!({"destination": target, "type": kind, "source": source, "options": options});
     let mut process = case.process.clone();
-    process["args"] = json!(["sh", "-c", PROBE]);
+    process["args"] = json!(args);
     process["cwd"] = json!("/");
     process["env"] = json!([
         "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
@@ -255,4 +257,85 @@ fn config(case: &Case) -> Value {
             ]},
         },
     })
+}
+
+/// The default seccomp profile as runc is given it, for the default capabilities.
+fn runtime_default() -> Value {
+    let names: Vec<&str> = nodefold_agent::seccomp::allowed().chain(["chroot"]).collect();
+    let allow = |names: Value| json!({"names": names, "action": "SCMP_ACT_ALLOW"});
+    let only = |name: &str, argument: Value| json!({"names": [name], "action": "SCMP_ACT_ALLOW", "args": [argument]});
+    let mut rules = vec![allow(json!(names))];
+    rules.extend(
+        [0x0, 0x0008, 0x2_0000, 0x2_0008, 0xffff_ffff_u32]
+            .map(|value| only("personality", json!({"index": 0, "value": value, "op": "SCMP_CMP_EQ"}))),
+    );
+    rules.push(only("socket", json!({"index": 0, "value": 40, "op": "SCMP_CMP_NE"})));
+    rules.push(only(
+        "clone",
+        json!({"index": 0, "value": 0x7e02_0000, "valueTwo": 0, "op": "SCMP_CMP_MASKED_EQ"}),
+    ));
+    rules.push(json!({"names": ["clone3"], "action": "SCMP_ACT_ERRNO", "errnoRet": 38}));
+    json!({
+        "defaultAction": "SCMP_ACT_ERRNO",
+        "architectures": ["SCMP_ARCH_X86_64", "SCMP_ARCH_X86", "SCMP_ARCH_X32"],
+        "syscalls": rules,
+    })
+}
+
+#[test]
+fn every_call_by_every_number_meets_what_it_meets_under_runc() {
+    assert_runc();
+    let mut node = Node::new();
+    let programs = node.directory().join("programs");
+    fs::create_dir(&programs).unwrap();
+    let compiled = Command::new("cc")
+        .args([
+            "-O1",
+            "-static",
+            "-nostdlib",
+            "-fno-stack-protector",
+            "-fno-builtin",
+            "-fcf-protection=none",
+            "-o",
+        ])
+        .arg(programs.join("calls"))
+        .arg(format!("{}/tests/linux/calls.c", env!("CARGO_MANIFEST_DIR")))
+        .status()
+        .unwrap();
+    assert!(compiled.success());
+    let manifest = json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "calls"},
+        "spec": {
+            "restartPolicy": "Never",
+            "volumes": [{"name": "programs", "hostPath": {"path": programs}}],
+            "containers": [{
+                "name": "probe", "image": "registry.local/busybox:1", "command": ["/programs/calls"],
+                "volumeMounts": [{"name": "programs", "mountPath": "/programs", "readOnly": true}],
+                "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
+            }],
+        },
+    });
+    node.write("calls.yaml", &manifest.to_string());
+    node.start();
+    node.until("calls ended", |node| {
+        node.container("calls", "probe").is_some_and(|c| c["state"]["terminated"].is_object())
+    });
+    let ours = node.logs("calls", "probe");
+    let mut cases = cases();
+    let mut config = config(&cases.remove(0), &["/programs/calls"]);
+    config["linux"]["seccomp"] = runtime_default();
+    config["mounts"].as_array_mut().unwrap().push(json!({
+        "destination": "/programs", "type": "bind", "source": programs, "options": ["bind", "ro"],
+    }));
+    let theirs = under_runc(&node, "calls", &config);
+    assert!(theirs.lines().count() > 1400, "{theirs}");
+    let differences: Vec<String> = ours
+        .lines()
+        .zip(theirs.lines())
+        .filter(|(ours, theirs)| ours != theirs)
+        .map(|(ours, theirs)| format!("ours {ours:?}, runc {theirs:?}"))
+        .collect();
+    assert_eq!(ours.lines().count(), theirs.lines().count());
+    assert!(differences.is_empty(), "architecture, number, error:\n{}", differences.join("\n"));
+    node.end();
 }

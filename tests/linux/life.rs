@@ -198,7 +198,7 @@ fn a_killed_shim_is_a_lost_sandbox_and_its_containers_are_ended_and_made_again()
     node.end();
 }
 
-/// The processes of the node's shims.
+/// The processes of the node's shims; not those that they keep ready for containers, which are their children.
 pub fn shims(node: &Node) -> Vec<String> {
     let run = node.layout.run().display().to_string();
     let mut found = Vec::new();
@@ -206,8 +206,12 @@ pub fn shims(node: &Node) -> Vec<String> {
         let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
         let text = String::from_utf8_lossy(&line).replace('\0', " ");
         if text.contains("__nodefold-pod-shim") && text.contains(&run) {
-            found.push(entry.file_name().to_string_lossy().into_owned());
+            let status = fs::read_to_string(entry.path().join("status")).unwrap_or_default();
+            let parent =
+                status.lines().find_map(|line| line.strip_prefix("PPid:")).unwrap_or("").trim().to_owned();
+            found.push((entry.file_name().to_string_lossy().into_owned(), parent));
         }
     }
-    found
+    let all: Vec<String> = found.iter().map(|(process, _)| process.clone()).collect();
+    found.into_iter().filter(|(_, parent)| !all.contains(parent)).map(|(process, _)| process).collect()
 }

@@ -1,10 +1,12 @@
 //! From the clone to the exec: what a container's first process does to itself. It runs in a child of the shim, which has
-//! one thread; it reports why it failed through a pipe that the exec closes.
+//! one thread; it reports why it failed through a pipe that the exec closes. What depends on nothing of the container's own it
+//! does before it is told what to become, so that a spare one has done it already.
 
-use super::plan::{ContainerPlan, PlannedMount};
+use super::plan::{ContainerPlan, PlannedMount, Stage};
+use super::wire::{self, Order};
 use crate::fault::{Attempt, Fault};
 use crate::{beneath, mounts, sys};
-use rustix::fd::{BorrowedFd, OwnedFd};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{
     AtFlags, FileType, Gid, Mode, OFlags, ResolveFlags, Uid, chownat, makedev, mkdirat, mknodat, openat,
     openat2, symlinkat,
@@ -17,15 +19,19 @@ use rustix::thread::{
     CapabilitySet, CapabilitySets, UnshareFlags, set_capabilities, set_keep_capabilities, set_no_new_privs,
     set_thread_groups, set_thread_res_gid, set_thread_res_uid,
 };
-use std::io::{Read, Write};
+use std::io::{Read, Seek, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Component, Path};
 use std::process::Command;
 
 /// The root directory of the shim in which a container's root is attached.
 pub const ROOT: &str = "/c";
+/// The one in which what surrounds it is made ahead.
+pub const STAGE: &str = "/k";
 /// The pod's /dev/shm in the shim's namespace.
 pub const SHM: &str = "/shm";
+/// What is made ahead, and moved into the root as it is.
+const STAGED: [&str; 3] = ["proc", "dev", "sys"];
 /// Told when everything up to the exec is done.
 pub const PARKED: u8 = b'P';
 /// Begins the text of a failure.
@@ -33,14 +39,10 @@ pub const FAILED: u8 = b'F';
 
 /// What the child gets.
 pub struct Inherited<'a> {
-    /// What it is to become.
-    pub plan: &'a ContainerPlan,
-    /// Its root file system, detached.
-    pub root: BorrowedFd<'a>,
-    /// Its mounts, detached, in the plan's order.
-    pub mounts: Vec<BorrowedFd<'a>>,
-    /// Readable once the parent has put this process where it belongs.
-    pub placed: OwnedFd,
+    /// What it makes ahead.
+    pub stage: &'a Stage,
+    /// Where it hears what it is to become.
+    pub orders: OwnedFd,
     /// Readable once it may go.
     pub go: OwnedFd,
     /// Where it tells how far it came.
@@ -49,17 +51,26 @@ pub struct Inherited<'a> {
     pub streams: [BorrowedFd<'a>; 3],
 }
 
-/// Becomes the container. Returns only if that fails, with the exit code.
+/// Becomes a container. Returns only if that fails, with the exit code.
 pub fn become_container(inherited: Inherited<'_>) -> i32 {
-    let Inherited { plan, root, mounts, placed, go, status, streams } = inherited;
+    let Inherited { stage, orders, go, status, streams } = inherited;
     let mut status = std::fs::File::from(status);
-    let done = wait_for(placed, "its cgroups").and_then(|()| build(plan, root, &mounts, streams));
-    let done = done.and_then(|()| {
+    let mut become_it = || -> Result<(), Fault> {
+        let (Order::Placed, _) = hear(&orders)? else { return Err(Fault::refused("it is not placed yet")) };
+        let staged = set_the_stage(stage, streams)?;
+        let (Order::Become, descriptors) = hear(&orders)? else { return Err(Fault::refused("placed twice")) };
+        let mut descriptors = descriptors.into_iter();
+        let (Some(plan), Some(root)) = (descriptors.next(), descriptors.next()) else {
+            return Err(Fault::refused("no plan and root came along"));
+        };
+        let plan = read_plan(plan)?;
+        let volumes: Vec<OwnedFd> = descriptors.collect();
+        build(&plan, &staged, &root, &volumes)?;
         status.write_all(&[PARKED]).attempt(|| "tell that it is parked")?;
-        wait_for(go, "the start")?;
-        execute(plan, false)
-    });
-    if let Err(fault) = done {
+        wait_for(&go)?;
+        execute(&plan, false)
+    };
+    if let Err(fault) = become_it() {
         let mut text = vec![FAILED];
         text.extend_from_slice(fault.message.as_bytes());
         // Who would read it is gone: so is the need to.
@@ -68,40 +79,69 @@ pub fn become_container(inherited: Inherited<'_>) -> i32 {
     128
 }
 
-fn wait_for(pipe: OwnedFd, what: &str) -> Result<(), Fault> {
-    let mut byte = [0];
-    match std::fs::File::from(pipe).read(&mut byte).attempt(|| format!("wait for {what}"))? {
+fn hear(orders: &OwnedFd) -> Result<(Order, Vec<OwnedFd>), Fault> {
+    let heard = wire::receive::<Order>(orders).attempt(|| "wait for orders")?;
+    heard.ok_or_else(|| Fault::refused("whoever was to give orders is gone"))
+}
+
+/// The plan that a memory file holds, from its beginning.
+pub fn read_plan(file: OwnedFd) -> Result<ContainerPlan, Fault> {
+    let (mut file, mut text) = (std::fs::File::from(file), Vec::new());
+    file.rewind().and_then(|()| file.read_to_end(&mut text)).attempt(|| "read the plan")?;
+    serde_json::from_slice(&text).map_err(|error| Fault::refused(format!("the plan: {error}")))
+}
+
+fn wait_for(go: &OwnedFd) -> Result<(), Fault> {
+    match rustix::io::read(go, &mut [0]).attempt(|| "wait for the start")? {
         1 => Ok(()),
-        _ => Err(Fault::refused(format!("whoever was to give {what} is gone"))),
+        _ => Err(Fault::refused("whoever was to start it is gone")),
     }
 }
 
-fn build(
-    plan: &ContainerPlan,
-    root: BorrowedFd<'_>,
-    volumes: &[BorrowedFd<'_>],
-    streams: [BorrowedFd<'_>; 3],
-) -> Result<(), Fault> {
+/// Makes everything that depends on nothing of the container's own, where its root will not be: a session, its cgroup
+/// namespace, its streams, and the kernel's file systems.
+fn set_the_stage(stage: &Stage, streams: [BorrowedFd<'_>; 3]) -> Result<OwnedFd, Fault> {
     setsid().attempt(|| "begin a session")?;
     sys::unshare(UnshareFlags::NEWCGROUP).attempt(|| "make a cgroup namespace")?;
+    dup2_stdin(streams[0])
+        .and(dup2_stdout(streams[1]))
+        .and(dup2_stderr(streams[2]))
+        .attempt(|| "set the streams")?;
     umask(Mode::empty());
+    let place = openat(rustix::fs::CWD, STAGE, OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
+    let own = mounts::detached("tmpfs", &[("mode", Some("755"))], MountAttrFlags::empty())?;
+    mounts::attach(own, place.attempt(|| "open the stage")?).attempt(|| "attach the stage")?;
+    let staged = beneath::open_root(Path::new(STAGE))?;
+    for name in STAGED {
+        mkdirat(&staged, name, Mode::from_raw_mode(0o755))
+            .attempt(|| format!("make the stage of /{name}"))?;
+    }
+    kernel_file_systems(stage, &staged)?;
+    if !stage.privileged {
+        for path in &stage.read_only {
+            make_read_only(&staged, path)?;
+        }
+        for path in &stage.masked {
+            mask(&staged, path)?;
+        }
+    }
+    Ok(staged)
+}
+
+fn build(plan: &ContainerPlan, staged: &OwnedFd, root: &OwnedFd, volumes: &[OwnedFd]) -> Result<(), Fault> {
     let place = openat(rustix::fs::CWD, ROOT, OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
     mounts::attach(root, place.attempt(|| "open the place of the root")?).attempt(|| "attach the root")?;
     let root = beneath::open_root(Path::new(ROOT))?;
-    kernel_file_systems(plan, &root)?;
+    for name in STAGED {
+        let made = openat(staged, name, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
+            .attempt(|| format!("open what is /{name}"))?;
+        let place = make_place(&root, name, true).attempt(|| format!("make the mount point /{name}"))?;
+        mounts::attach(made, place).attempt(|| format!("mount on /{name}"))?;
+    }
     for (mount, fd) in plan.mounts.iter().zip(volumes) {
-        attach_planned(&root, mount, *fd)?;
+        attach_planned(&root, mount, fd.as_fd())?;
     }
-    // Before /proc is locked down.
     oom_score(plan.oom_score_adj)?;
-    if !plan.privileged {
-        for path in &plan.read_only {
-            make_read_only(&root, path)?;
-        }
-        for path in &plan.masked {
-            mask(&root, path)?;
-        }
-    }
     working_directory(plan, &root)?;
     rustix::process::fchdir(&root).attempt(|| "enter the root")?;
     pivot_root(".", ".").attempt(|| "make it the root")?;
@@ -111,10 +151,6 @@ fn build(
         let root = beneath::open_root(Path::new("/"))?;
         sys::mount_setattr(&root, libc::MOUNT_ATTR_RDONLY, 0, false).attempt(|| "make the root read-only")?;
     }
-    dup2_stdin(streams[0])
-        .and(dup2_stdout(streams[1]))
-        .and(dup2_stderr(streams[2]))
-        .attempt(|| "set the streams")?;
     umask(Mode::from_raw_mode(plan.umask));
     Ok(())
 }
@@ -179,7 +215,7 @@ fn mount_new(
 }
 
 /// /proc, /dev and /sys as runtimes make them.
-fn kernel_file_systems(plan: &ContainerPlan, root: &OwnedFd) -> Result<(), Fault> {
+fn kernel_file_systems(stage: &Stage, root: &OwnedFd) -> Result<(), Fault> {
     use MountAttrFlags as A;
     let quiet = A::MOUNT_ATTR_NOSUID | A::MOUNT_ATTR_NOEXEC | A::MOUNT_ATTR_NODEV;
     mount_new(root, "/proc", "proc", &[], quiet)?;
@@ -193,21 +229,21 @@ fn kernel_file_systems(plan: &ContainerPlan, root: &OwnedFd) -> Result<(), Fault
         mounts::place(Path::new(SHM)).and_then(mounts::clone_of).attempt(|| "copy the pod's /dev/shm")?;
     let shm_place = make_place(root, "/dev/shm", true).attempt(|| "make /dev/shm")?;
     mounts::attach(shm, shm_place).attempt(|| "mount /dev/shm")?;
-    let sys = if plan.privileged { quiet } else { quiet | A::MOUNT_ATTR_RDONLY };
+    let sys = if stage.privileged { quiet } else { quiet | A::MOUNT_ATTR_RDONLY };
     mount_new(root, "/sys", "sysfs", &[], sys)?;
-    control_groups(plan, root, sys)
+    control_groups(stage, root, sys)
 }
 
 /// /sys/fs/cgroup, from the container's own groups down: in the cgroup namespace that it has by now. The directory around
 /// them is the container's own, as with runc; what limits it is read-only.
-fn control_groups(plan: &ContainerPlan, root: &OwnedFd, attributes: MountAttrFlags) -> Result<(), Fault> {
+fn control_groups(stage: &Stage, root: &OwnedFd, attributes: MountAttrFlags) -> Result<(), Fault> {
     const AT: &str = "/sys/fs/cgroup";
     let attributes = attributes | MountAttrFlags::MOUNT_ATTR_RELATIME;
-    if plan.cgroups.iter().any(|hierarchy| !hierarchy.place.is_empty()) {
+    if stage.cgroups.iter().any(|hierarchy| !hierarchy.place.is_empty()) {
         let writable = attributes.difference(MountAttrFlags::MOUNT_ATTR_RDONLY);
         mount_new(root, AT, "tmpfs", &[("mode", Some("755"))], writable)?;
     }
-    for hierarchy in &plan.cgroups {
+    for hierarchy in &stage.cgroups {
         let mut options: Vec<(&str, Option<&str>)> =
             hierarchy.controllers.iter().map(|controller| (controller.as_str(), None)).collect();
         if let Some(name) = &hierarchy.name {

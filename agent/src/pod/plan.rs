@@ -24,8 +24,26 @@ pub struct SandboxPlan {
     /// The shim knows how to go on in another log.
     #[serde(default)]
     pub reopens_logs: bool,
+    /// The shim knows how to prepare a process for a container that nobody asked for yet.
+    #[serde(default)]
+    pub keeps_spares: bool,
     /// Size of the pod's /dev/shm in bytes.
     pub shm_bytes: u64,
+}
+
+/// What of a container's surroundings depends on nothing that is its own: what a spare process makes ahead.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stage {
+    /// Writable /sys, nothing hidden.
+    pub privileged: bool,
+    /// It sees the host's processes.
+    pub host_pid: bool,
+    /// Hidden paths.
+    pub masked: Vec<String>,
+    /// Paths that can't be written.
+    pub read_only: Vec<String>,
+    /// What is mounted at /sys/fs/cgroup.
+    pub cgroups: Vec<CgroupMount>,
 }
 
 /// A container.
@@ -80,6 +98,22 @@ pub struct ContainerPlan {
     /// The signal that asks it to end.
     #[serde(default)]
     pub stop_signal: Option<i32>,
+    /// Its control group in its pod's; without one, that of its own name.
+    #[serde(default)]
+    pub slot: Option<String>,
+}
+
+impl ContainerPlan {
+    /// What is made around it before it is known.
+    pub fn stage(&self) -> Stage {
+        Stage {
+            privileged: self.privileged,
+            host_pid: self.host_pid,
+            masked: self.masked.clone(),
+            read_only: self.read_only.clone(),
+            cgroups: self.cgroups.clone(),
+        }
+    }
 }
 
 /// How much may be taken up of the disk, in bytes.

@@ -3,24 +3,25 @@
 
 use super::child::{self, Inherited};
 use super::logs::Stream;
-use super::plan::{ContainerPlan, ExitRecord, SandboxPlan};
-use super::wire::{self, Answer, Ask, Listed, ListedState, Request, Tell};
+use super::plan::{ExitRecord, SandboxPlan, Stage};
+use super::wire::{self, Answer, Ask, Listed, ListedState, Order, Request, Tell};
 use crate::fault::{Attempt, Fault};
 use crate::{beneath, clock, mounts, sys, volumes};
-use rustix::event::{PollFd, PollFlags, poll};
-use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::mount::{MountAttrFlags, MountPropagationFlags, UnmountFlags, mount_change, unmount};
 use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, listen, socket_with,
+    socketpair,
 };
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{WaitId, WaitIdOptions, pivot_root, setsid, waitid};
 use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
 use rustix::thread::UnshareFlags;
 use std::collections::BTreeMap;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::path::Path;
 
 /// The hidden first argument that makes a program a shim.
@@ -42,6 +43,25 @@ struct Slot {
     oom: Option<OwnedFd>,
     streams: [Stream; 2],
     log: std::fs::File,
+}
+
+/// A process that is to be a container, and waits to be told which.
+struct Waiter {
+    pid: i32,
+    pidfd: OwnedFd,
+    orders: OwnedFd,
+    status: OwnedFd,
+    go: OwnedFd,
+    streams: [OwnedFd; 2],
+}
+
+/// One that was prepared before anybody asked for its container.
+struct Spare {
+    slot: String,
+    stage: Stage,
+    waiter: Waiter,
+    /// It is in its groups.
+    placed: bool,
 }
 
 /// How far a container is.
@@ -79,6 +99,7 @@ struct Shim {
     connections: BTreeMap<u64, Connection>,
     accepted: u64,
     slots: BTreeMap<String, Slot>,
+    spare: Option<Spare>,
     /// Its containers share the pid namespace that its children are in.
     shares_processes: bool,
     quit: bool,
@@ -91,6 +112,7 @@ enum Ready {
     Status(String),
     Ended(String),
     Output(String, usize),
+    SpareEnded,
 }
 
 /// Runs a shim whose plan is in this file. Ends with its pod.
@@ -137,6 +159,8 @@ fn enter(plan: &SandboxPlan) -> Result<Shim, Fault> {
     mounts::attach_at(&root, &dir, "root")?;
     beneath::make_dirs(&root, child::ROOT.trim_start_matches('/'), Mode::from_raw_mode(0o755))
         .attempt(|| "make the place of containers' roots")?;
+    beneath::make_dirs(&root, child::STAGE.trim_start_matches('/'), Mode::from_raw_mode(0o755))
+        .attempt(|| "make the place of their stages")?;
     let shm_place = beneath::make_dirs(&root, child::SHM.trim_start_matches('/'), Mode::from_raw_mode(0o755))
         .attempt(|| "make the place of /dev/shm")?;
     let quiet = MountAttrFlags::MOUNT_ATTR_NOSUID
@@ -151,7 +175,7 @@ fn enter(plan: &SandboxPlan) -> Result<Shim, Fault> {
     rustix::process::chdir("/").attempt(|| "enter the shim's root")?;
     drop(root);
     if plan.shares_processes {
-        share_processes(&[dir.as_fd(), null.as_fd(), listener.as_fd()])?;
+        share_processes()?;
     }
     std::io::stdout().write_all(READY.as_bytes()).attempt(|| "say that it is ready")?;
     std::io::stdout().flush().attempt(|| "say that it is ready")?;
@@ -164,6 +188,7 @@ fn enter(plan: &SandboxPlan) -> Result<Shim, Fault> {
         connections: BTreeMap::new(),
         accepted: 0,
         slots: BTreeMap::new(),
+        spare: None,
         shares_processes: plan.shares_processes,
         quit: false,
     })
@@ -171,9 +196,9 @@ fn enter(plan: &SandboxPlan) -> Result<Shim, Fault> {
 
 /// Makes a pid namespace for all containers of the pod, and its first process, which only waits: it ends with the shim, and
 /// everything in the namespace with it.
-fn share_processes(not_for_it: &[BorrowedFd<'_>]) -> Result<(), Fault> {
+fn share_processes() -> Result<(), Fault> {
     sys::unshare(UnshareFlags::NEWPID).attempt(|| "make the pod's pid namespace")?;
-    let first = sys::clone_child(sys::NewNamespaces::default(), None, not_for_it, || {
+    let first = sys::clone_child(sys::NewNamespaces::default(), None, &[], || {
         let tied = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
         sys::reap_by_itself();
         while tied.is_ok() {
@@ -210,6 +235,7 @@ impl Shim {
                     Ready::Connection(key) => self.hear(key),
                     Ready::Status(id) => self.status_changed(&id),
                     Ready::Ended(id) => self.ended(&id),
+                    Ready::SpareEnded => self.end_spare(),
                     Ready::Output(id, stream) => {
                         if let Some(slot) = self.slots.get_mut(&id) {
                             slot.streams[stream].pump(&mut slot.log);
@@ -247,6 +273,10 @@ impl Shim {
                 what.push(Ready::Ended(id.clone()));
                 fds.push(PollFd::new(&slot.pidfd, PollFlags::IN));
             }
+        }
+        if let Some(spare) = &self.spare {
+            what.push(Ready::SpareEnded);
+            fds.push(PollFd::new(&spare.waiter.pidfd, PollFlags::IN));
         }
         if poll(&mut fds, None).is_err() {
             return Vec::new();
@@ -295,9 +325,29 @@ impl Shim {
                 self.answer(asked, Answer::Done, &[]);
             }
             Ask::List => self.list(asked),
-            Ask::Create { id, into_cgroup, joins, counts_oom } => {
+            Ask::Prepare { slot, stage } => {
+                let answer = match self.prepare(slot, stage, descriptors.into_iter().next()) {
+                    Ok(pid) => Answer::Parked { pid },
+                    Err(fault) => Answer::Refused(fault.message),
+                };
+                self.answer(asked, answer, &[]);
+            }
+            Ask::Placed { slot } => {
+                let answer = match self.spare.as_mut().filter(|spare| spare.slot == slot) {
+                    Some(spare) => match place(&spare.waiter) {
+                        Ok(()) => {
+                            spare.placed = true;
+                            Answer::Done
+                        }
+                        Err(fault) => Answer::Refused(fault.message),
+                    },
+                    None => Answer::Refused(format!("there is no spare process in {slot}")),
+                };
+                self.answer(asked, answer, &[]);
+            }
+            Ask::Create { id, into_cgroup, joins, counts_oom, slot } => {
                 let shape = Shape { into_cgroup, joins, counts_oom };
-                if let Err(fault) = self.create(asked, &id, &shape, descriptors) {
+                if let Err(fault) = self.create(asked, (&id, slot.as_deref()), &shape, descriptors) {
                     self.answer(asked, Answer::Refused(fault.message), &[]);
                 }
             }
@@ -326,6 +376,7 @@ impl Shim {
                 let living =
                     self.slots.values().filter(|slot| !matches!(slot.phase, Phase::Ended(_))).count();
                 if living == 0 {
+                    self.end_spare();
                     self.answer(asked, Answer::Done, &[]);
                     self.quit = true;
                 } else {
@@ -361,54 +412,121 @@ impl Shim {
         }
     }
 
-    fn create(&mut self, asked: Waiting, id: &str, shape: &Shape, fds: Vec<OwnedFd>) -> Result<(), Fault> {
-        if self.slots.contains_key(id) {
-            return Err(Fault::refused(format!("the name {id} is reserved: such a container exists")));
+    fn end_spare(&mut self) {
+        if let Some(spare) = self.spare.take() {
+            end_waiter(spare.waiter);
         }
-        let mut fds = fds.into_iter();
-        let mut next =
-            |what: &str| fds.next().ok_or_else(|| Fault::refused(format!("no descriptor of its {what}")));
-        let (plan, root, log) = (next("plan")?, next("root")?, next("log")?);
-        let cgroup = if shape.into_cgroup { Some(next("cgroup")?) } else { None };
-        let mut joins = Vec::new();
-        for _ in 0..shape.joins {
-            joins.push(std::fs::File::from(next("cgroup.procs")?));
+    }
+
+    /// Makes a spare process, in place of the one that there may be. Whoever asked places it: to move a process between groups
+    /// of version 1 may take as long as a grace period of the kernel's, and nobody may wait for that here.
+    fn prepare(&mut self, slot: String, stage: Stage, into: Option<OwnedFd>) -> Result<i32, Fault> {
+        self.end_spare();
+        let waiter = self.clone_waiter(&stage, into)?;
+        let pid = waiter.pid;
+        self.spare = Some(Spare { slot, stage, waiter, placed: false });
+        Ok(pid)
+    }
+
+    /// The spare process of a slot, if it lives and has made what the container needs. One that does not fit is ended: its
+    /// groups are another's now.
+    fn take_spare(&mut self, slot: &str, stage: &Stage) -> Option<Waiter> {
+        let spare = self.spare.take_if(|spare| spare.slot == slot)?;
+        let mut ended = [PollFd::new(&spare.waiter.pidfd, PollFlags::IN)];
+        let lives = poll(&mut ended, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })) == Ok(0);
+        if lives && spare.placed && spare.stage == *stage {
+            return Some(spare.waiter);
         }
-        let oom = if shape.counts_oom { Some(next("OOM counter")?) } else { None };
-        let volumes: Vec<OwnedFd> = fds.collect();
-        let mut text = Vec::new();
-        std::fs::File::from(plan).read_to_end(&mut text).attempt(|| "read the plan")?;
-        let plan: ContainerPlan =
-            serde_json::from_slice(&text).map_err(|error| Fault::refused(format!("the plan: {error}")))?;
-        if plan.mounts.len() != volumes.len() {
-            return Err(Fault::refused("the plan has another number of mounts than came along"));
+        end_waiter(spare.waiter);
+        None
+    }
+
+    /// Clones a process that is to be a container, into a group of version 2.
+    fn clone_waiter(&self, stage: &Stage, into: Option<OwnedFd>) -> Result<Waiter, Fault> {
+        let make = || pipe_with(PipeFlags::CLOEXEC).attempt(|| "make a pipe");
+        let flags = SocketFlags::CLOEXEC;
+        let (orders, orders_read) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)
+            .attempt(|| "make a pair of sockets")?;
+        let ((go_read, go), (status, status_write)) = (make()?, make()?);
+        let ((out, out_write), (err, err_write)) = (make()?, make()?);
+        for pipe in [&out, &err] {
+            rustix::io::ioctl_fionbio(pipe, true).attempt(|| "make a pipe not block")?;
         }
-        let make = || pipe_with(PipeFlags::CLOEXEC);
-        let (placed_read, placed) = make().attempt(|| "make a pipe")?;
-        let (go_read, go) = make().attempt(|| "make a pipe")?;
-        let (status, status_write) = make().attempt(|| "make a pipe")?;
-        let (out, out_write) = make().attempt(|| "make a pipe")?;
-        let (err, err_write) = make().attempt(|| "make a pipe")?;
+        let namespaces = sys::NewNamespaces { pid: !stage.host_pid && !self.shares_processes, mount: true };
+        let kept = [
+            orders_read.as_raw_fd(),
+            go_read.as_raw_fd(),
+            status_write.as_raw_fd(),
+            self.null.as_raw_fd(),
+            out_write.as_raw_fd(),
+            err_write.as_raw_fd(),
+        ];
         let inherited = Inherited {
-            plan: &plan,
-            root: root.as_fd(),
-            mounts: volumes.iter().map(AsFd::as_fd).collect(),
-            placed: placed_read,
+            stage,
+            orders: orders_read,
             go: go_read,
             status: status_write,
             streams: [self.null.as_fd(), out_write.as_fd(), err_write.as_fd()],
         };
-        let namespaces = sys::NewNamespaces { pid: !plan.host_pid && !self.shares_processes, mount: true };
-        let not_for_child = [placed.as_fd(), go.as_fd(), status.as_fd(), out.as_fd(), err.as_fd()];
-        let cgroup = cgroup.as_ref().map(AsFd::as_fd);
-        let cloned =
-            sys::clone_child(namespaces, cgroup, &not_for_child, move || child::become_container(inherited));
+        let cloned = sys::clone_child(namespaces, into.as_ref().map(AsFd::as_fd), &kept, move || {
+            child::become_container(inherited)
+        });
         let sys::Child { pid, pidfd } = cloned.attempt(|| "clone the container's first process")?;
-        drop((out_write, err_write));
-        let mut slot = Slot {
+        Ok(Waiter { pid, pidfd, orders, status, go, streams: [out, err] })
+    }
+
+    /// A process for a container of which none was prepared, in its groups.
+    fn fresh(&self, stage: &Stage, groups: Groups) -> Result<Waiter, Fault> {
+        let Groups { into, mut joins } = groups;
+        let waiter = self.clone_waiter(stage, into)?;
+        let pid = waiter.pid.to_string();
+        let joined = joins.iter_mut().try_for_each(|procs| procs.write_all(pid.as_bytes()));
+        match joined.attempt(|| "enter the container's cgroups").and_then(|()| place(&waiter)) {
+            Ok(()) => Ok(waiter),
+            Err(fault) => {
+                end_waiter(waiter);
+                Err(fault)
+            }
+        }
+    }
+
+    fn create(
+        &mut self,
+        asked: Waiting,
+        (id, slot): (&str, Option<&str>),
+        shape: &Shape,
+        fds: Vec<OwnedFd>,
+    ) -> Result<(), Fault> {
+        if self.slots.contains_key(id) {
+            return Err(Fault::refused(format!("the name {id} is reserved: such a container exists")));
+        }
+        let mut fds = fds.into_iter();
+        let (plan, root, log) = (next(&mut fds, "plan")?, next(&mut fds, "root")?, next(&mut fds, "log")?);
+        let groups = Groups::taken(shape, &mut fds)?;
+        let oom = if shape.counts_oom { Some(next(&mut fds, "OOM counter")?) } else { None };
+        let volumes: Vec<OwnedFd> = fds.collect();
+        let copy = plan.try_clone().attempt(|| "copy a descriptor")?;
+        let known = child::read_plan(copy)?;
+        if known.mounts.len() != volumes.len() {
+            return Err(Fault::refused("the plan has another number of mounts than came along"));
+        }
+        let stage = known.stage();
+        let spare = slot.and_then(|slot| self.take_spare(slot, &stage));
+        let waiter = match spare {
+            Some(waiter) => waiter,
+            None => self.fresh(&stage, groups)?,
+        };
+        let descriptors: Vec<BorrowedFd<'_>> =
+            [&plan, &root].into_iter().chain(&volumes).map(AsFd::as_fd).collect();
+        if let Err(errno) = wire::send(&waiter.orders, &Order::Become, &descriptors) {
+            end_waiter(waiter);
+            return Err(errno).attempt(|| "tell the process what to become");
+        }
+        let Waiter { pid, pidfd, status, go, streams: [out, err], orders: _ } = waiter;
+        let slot = Slot {
             pid,
             pidfd,
-            phase: Phase::Failed,
+            phase: Phase::Building { status, go, asked },
             started_at: None,
             start_error: None,
             unbuilt: false,
@@ -416,25 +534,8 @@ impl Shim {
             streams: [Stream::new("stdout", out), Stream::new("stderr", err)],
             log: log.into(),
         };
-        for stream in slot.streams.iter().filter_map(|stream| stream.pipe.as_ref()) {
-            rustix::io::ioctl_fionbio(stream, true).attempt(|| "make a pipe not block")?;
-        }
-        let joined = joins.iter_mut().try_for_each(|procs| procs.write_all(pid.to_string().as_bytes()));
-        match joined {
-            Ok(()) => {
-                // A child that is gone already tells so itself.
-                rustix::io::write(&placed, &[1]).ok();
-                slot.phase = Phase::Building { status, go, asked };
-                self.slots.insert(id.to_owned(), slot);
-                Ok(())
-            }
-            // `placed` closes without a byte: the child gives up, and is reaped as any other.
-            Err(error) => {
-                slot.unbuilt = true;
-                self.slots.insert(id.to_owned(), slot);
-                Err(error).attempt(|| "enter the container's cgroups")
-            }
-        }
+        self.slots.insert(id.to_owned(), slot);
+        Ok(())
     }
 
     fn start(&mut self, asked: Waiting, id: &str) {
@@ -587,6 +688,37 @@ struct Shape {
     into_cgroup: bool,
     joins: usize,
     counts_oom: bool,
+}
+
+/// The groups of a process to come.
+struct Groups {
+    /// Of version 2, to be cloned into.
+    into: Option<OwnedFd>,
+    /// `cgroup.procs` of those of version 1.
+    joins: Vec<std::fs::File>,
+}
+
+impl Groups {
+    fn taken(shape: &Shape, fds: &mut impl Iterator<Item = OwnedFd>) -> Result<Groups, Fault> {
+        let into = if shape.into_cgroup { Some(next(fds, "cgroup")?) } else { None };
+        let joins = (0..shape.joins).map(|_| next(fds, "cgroup.procs").map(std::fs::File::from));
+        Ok(Groups { into, joins: joins.collect::<Result<_, Fault>>()? })
+    }
+}
+
+fn next(fds: &mut impl Iterator<Item = OwnedFd>, what: &str) -> Result<OwnedFd, Fault> {
+    fds.next().ok_or_else(|| Fault::refused(format!("no descriptor of its {what}")))
+}
+
+fn place(waiter: &Waiter) -> Result<(), Fault> {
+    wire::send(&waiter.orders, &Order::Placed, &[]).attempt(|| "tell a process that it is placed")
+}
+
+/// Ends a process that never was a container, and reaps it.
+fn end_waiter(waiter: Waiter) {
+    // It has ended, or does so now.
+    rustix::process::pidfd_send_signal(&waiter.pidfd, rustix::process::Signal::KILL).ok();
+    waitid(WaitId::PidFd(waiter.pidfd.as_fd()), WaitIdOptions::EXITED).ok();
 }
 
 /// What came through a status pipe.

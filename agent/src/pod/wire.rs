@@ -2,7 +2,7 @@
 //! The shim lives longer than the agent that started it, so an older shim must understand a newer agent: fields are only
 //! ever added.
 
-use super::plan::ExitRecord;
+use super::plan::{ExitRecord, Stage};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{
@@ -44,6 +44,22 @@ pub enum Ask {
         joins: usize,
         /// A file that counts OOM kills follows.
         counts_oom: bool,
+        /// The slot that these groups are: a spare process may be in it.
+        #[serde(default)]
+        slot: Option<String>,
+    },
+    /// Prepare a process for a container that nobody asked for yet, in place of the one that there may be. A descriptor of its
+    /// cgroup (v2) may follow. For shims whose sandbox says that they know it, as the next.
+    Prepare {
+        /// Its slot.
+        slot: String,
+        /// What it makes ahead.
+        stage: Stage,
+    },
+    /// That process is in its cgroups.
+    Placed {
+        /// Its slot.
+        slot: String,
     },
     /// Let it go.
     Start {
@@ -62,6 +78,15 @@ pub enum Ask {
     },
     /// End, if every container has.
     Quit,
+}
+
+/// Told by a shim to a process that is to be a container.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Order {
+    /// It is in its cgroups.
+    Placed,
+    /// Become this. Descriptors: plan, root, then the plan's mounts.
+    Become,
 }
 
 /// Told by a shim.
@@ -88,7 +113,7 @@ pub enum Tell {
 pub enum Answer {
     /// Done.
     Done,
-    /// Built and parked. Its pidfd comes along.
+    /// Built and parked; its pidfd comes along. Or a process for one, not built yet; without a pidfd.
     Parked {
         /// Its process, in the host's numbers.
         pid: i32,

@@ -1,17 +1,17 @@
 //! Containers: built up to their exec, let go, stopped, removed.
 
 use super::rotate::{log_name, rotated};
-use super::{Known, Phase, Runtime, container_group, exit, last_words, remove_dir};
+use super::{Known, Phase, Runtime, exit, last_words, pod_group, remove_dir};
 use crate::beneath;
 use crate::compose;
 use crate::confine;
 use crate::failpoint;
 use crate::fault::{Attempt, Fault};
 use crate::fields::PodFields;
-use crate::images::Image;
+use crate::images::{Held, Image};
 use crate::layout;
 use crate::mounts::{self, Propagation};
-use crate::pod::plan::{ContainerPlan, PlannedMount, StorageLimits};
+use crate::pod::plan::{ContainerPlan, PlannedMount};
 use crate::pod::wire::{Answer, Ask};
 use nodefold_core::command::MountedVolume;
 use nodefold_core::event::Fact;
@@ -72,18 +72,23 @@ impl Runtime {
         let Some(link) = link else {
             return Err(Fault::refused(format!("sandbox {} not found or not ready", new.sandbox)));
         };
-        let group = container_group(pod, id);
         let dir = self.container_dir(pod, new.sandbox, id);
-        let built = self.build(new, &dir, &group).and_then(|(ask, descriptors)| link.call(ask, &descriptors));
-        match built {
+        failpoint::hit("create.begun");
+        let held = self.images.store().hold()?;
+        let (mut plan, image) = self.plan(new)?;
+        let slot = self.take_slot(pod, new.sandbox, &plan.stage())?;
+        let group = format!("{}/{slot}", pod_group(pod));
+        plan.slot = Some(slot);
+        let storage = plan.storage;
+        let built = self.build(new, plan, (&image, held), (&dir, &group));
+        match built.and_then(|(ask, descriptors)| link.call(ask, &descriptors)) {
             Ok((Answer::Parked { .. }, descriptors)) => {
                 failpoint::hit("create.parked");
                 let pidfd = descriptors.into_iter().next().map(Arc::new);
                 if let (Some(watch), Some(pidfd)) = (self.watch(), &pidfd) {
                     watch.add(key.clone(), pidfd.clone(), None);
                 }
-                let storage = plan_storage(&dir);
-                let known = Known::new(new.sandbox, pidfd, Phase::Created, storage);
+                let known = Known::new(new.sandbox, group, pidfd, Phase::Created, storage);
                 self.lock().containers.insert(key, known);
                 Ok(())
             }
@@ -103,12 +108,8 @@ impl Runtime {
         self.cgroups.remove(group)
     }
 
-    /// Everything that the shim needs for a container, as a request and its descriptors.
-    fn build(&self, new: &NewContainer<'_>, dir: &Path, group: &str) -> Result<(Ask, Vec<OwnedFd>), Fault> {
-        failpoint::hit("create.begun");
-        let (pod, id) = (new.pod.uid, new.id);
-        // Until its plan, which names it, is on disk.
-        let held = self.images.store().hold()?;
+    /// What a container is to be, its mounts and its slot aside.
+    fn plan(&self, new: &NewContainer<'_>) -> Result<(ContainerPlan, Image), Fault> {
         let image = self.images.get(&new.spec.image, PullPolicy::IfNotPresent)?;
         let allocatable = self.allocatable();
         let fields = PodFields {
@@ -120,14 +121,31 @@ impl Runtime {
         };
         let mut plan = compose::compose(new.spec, &image, &fields, &self.objects, &self.layout.seccomp())?;
         plan.cgroups = self.cgroups.shown();
-        let may_open_any = !plan.privileged && !self.cgroups.has_device_rules();
-        if may_open_any {
+        if self.may_open_any_device(&plan) {
             let manifest = nodefold_k8s::blob_to_json(&new.spec.rest);
             let added = manifest["securityContext"]["capabilities"]["add"].as_array().into_iter().flatten();
             let added: Vec<&str> = added.filter_map(|name| name.as_str()).collect();
             plan.capabilities = confine::without_device_rules(plan.capabilities, &added)
                 .map_err(|why| Fault::refused(why).because("CreateContainerConfigError"))?;
         }
+        Ok((plan, image))
+    }
+
+    /// Nothing but its capabilities keeps it from devices.
+    fn may_open_any_device(&self, plan: &ContainerPlan) -> bool {
+        !plan.privileged && !self.cgroups.has_device_rules()
+    }
+
+    /// Everything that the shim needs for a container, as a request and its descriptors. The image is held until the plan, which
+    /// names it, is on disk.
+    fn build(
+        &self,
+        new: &NewContainer<'_>,
+        mut plan: ContainerPlan,
+        (image, held): (&Image, Held),
+        (dir, group): (&Path, &str),
+    ) -> Result<(Ask, Vec<OwnedFd>), Fault> {
+        let (pod, id) = (new.pod.uid, new.id);
         let mut mounts = self.etc_mounts(new)?;
         if plan.privileged {
             let dev = mounts::place(Path::new("/dev"))
@@ -152,13 +170,13 @@ impl Runtime {
         crate::volumes::write_whole(&beneath::open_root(dir)?, "plan.json", &text)?;
         drop(held);
         failpoint::hit("create.planned");
-        self.cgroups.make(group)?;
-        failpoint::hit("create.grouped");
         self.limit_pod(pod, new.allocated);
         self.cgroups.limit(group, &new.spec.resources)?;
+        failpoint::hit("create.grouped");
         self.cgroups.devices(group, plan.privileged)?;
         let entrance = self.cgroups.entrance(group)?;
-        let root = overlay(&image.root, &dir.join("upper"), &dir.join("work"), may_open_any)?;
+        let no_devices = self.may_open_any_device(&plan);
+        let root = overlay(&image.root, &dir.join("upper"), &dir.join("work"), no_devices)?;
         failpoint::hit("create.rooted");
         let log = self.open_log(new.pod, id)?;
         let ask = Ask::Create {
@@ -166,6 +184,7 @@ impl Runtime {
             into_cgroup: entrance.into.is_some(),
             joins: entrance.joins.len(),
             counts_oom: entrance.oom.is_some(),
+            slot: plan.slot.clone(),
         };
         let mut descriptors = vec![in_memory(&text)?, root, log];
         descriptors.extend(entrance.into);
@@ -318,10 +337,15 @@ impl Runtime {
 
     fn now_running(&self, pod: PodUid, id: &ContainerId, started_at: u64) {
         let key = (pod, id.clone());
-        if let Some(known) = self.lock().containers.get_mut(&key)
-            && known.phase == Phase::Created
-        {
-            known.phase = Phase::Running { started_at };
+        let known = self.lock().containers.get_mut(&key).map(|known| {
+            if known.phase == Phase::Created {
+                known.phase = Phase::Running { started_at };
+            }
+            known.sandbox
+        });
+        // The next container's, now that nobody waits for this one any more.
+        if let Some(sandbox) = known {
+            self.want_spare(pod, sandbox);
         }
         if let Some(watch) = self.watch() {
             watch.started(&key, started_at);
@@ -333,7 +357,7 @@ impl Runtime {
         match self.living(pod, id)? {
             None => Ok(()),
             // Nothing runs in it yet.
-            Some((Phase::Created, _)) => self.cgroups.kill(&container_group(pod, id)),
+            Some((Phase::Created, _)) => self.cgroups.kill(&self.group_of(pod, id)),
             Some((_, pidfd)) => {
                 if let Some(watch) = self.watch() {
                     watch.grace((pod, id.clone()), grace);
@@ -349,9 +373,7 @@ impl Runtime {
     /// The signal that a container's plan says, or TERM.
     fn stop_signal(&self, pod: PodUid, id: &ContainerId) -> Signal {
         let sandbox = self.lock().containers.get(&(pod, id.clone())).map(|known| known.sandbox);
-        let text =
-            sandbox.and_then(|sandbox| fs::read(self.container_dir(pod, sandbox, id).join("plan.json")).ok());
-        let plan = text.and_then(|text| serde_json::from_slice::<ContainerPlan>(&text).ok());
+        let plan = sandbox.and_then(|sandbox| plan_in(&self.container_dir(pod, sandbox, id)));
         plan.and_then(|plan| Signal::from_named_raw(plan.stop_signal?)).unwrap_or(Signal::TERM)
     }
 
@@ -360,7 +382,7 @@ impl Runtime {
         match self.living(pod, id)? {
             None => Ok(()),
             Some((_, pidfd)) => {
-                self.cgroups.kill(&container_group(pod, id))?;
+                self.cgroups.kill(&self.group_of(pod, id))?;
                 // Where there is no group to kill.
                 match pidfd_send_signal(&*pidfd, Signal::KILL) {
                     Ok(()) | Err(Errno::SRCH) => Ok(()),
@@ -413,7 +435,7 @@ impl Runtime {
                 link.call(Ask::Forget { id: layout::container_file(id) }, &[]).map(drop)?;
             }
             failpoint::hit("remove.forgotten");
-            self.cgroups.remove(&container_group(pod, id))?;
+            self.cgroups.remove(&self.group_of(pod, id))?;
             remove_dir(&self.container_dir(pod, sandbox, id))?;
             self.lock().containers.remove(&key);
             failpoint::hit("remove.done");
@@ -426,7 +448,7 @@ impl Runtime {
         if let Some(known) = self.lock().containers.get_mut(key) {
             known.discarded = true;
         }
-        self.cgroups.kill(&container_group(key.0, &key.1))?;
+        self.cgroups.kill(&self.group_of(key.0, &key.1))?;
         let ended = self.wait_until(|runtime| {
             let state = runtime.lock();
             state.containers.get(key).is_none_or(|known| matches!(known.phase, Phase::Ended(_)))
@@ -441,7 +463,7 @@ impl Runtime {
     /// Changes a running container's limits in place.
     pub fn resize(&self, pod: PodUid, id: &ContainerId, resources: &Resources) -> Result<(), Fault> {
         match self.living(pod, id)? {
-            Some(_) if self.cgroups.has_limits() => self.cgroups.limit(&container_group(pod, id), resources),
+            Some(_) if self.cgroups.has_limits() => self.cgroups.limit(&self.group_of(pod, id), resources),
             Some(_) => {
                 Err(Fault::refused("this host has no cpu and memory controllers to limit a container with"))
             }
@@ -451,15 +473,13 @@ impl Runtime {
 
     /// Changes the pod's own limits.
     pub fn resize_pod(&self, pod: PodUid, resources: &Resources) -> Result<(), Fault> {
-        self.cgroups.limit(&super::pod_group(pod), resources)
+        self.cgroups.limit(&pod_group(pod), resources)
     }
 }
 
-/// What a plan on disk says that its container may take up.
-pub(super) fn plan_storage(dir: &Path) -> StorageLimits {
-    let plan = fs::read(dir.join("plan.json")).ok();
-    let plan = plan.and_then(|text| serde_json::from_slice::<ContainerPlan>(&text).ok());
-    plan.map(|plan| plan.storage).unwrap_or_default()
+/// The plan that is on disk in a container's directory.
+pub(super) fn plan_in(dir: &Path) -> Option<ContainerPlan> {
+    serde_json::from_slice(&fs::read(dir.join("plan.json")).ok()?).ok()
 }
 
 /// The file for what a container says about its end, unless it mounts something there itself.

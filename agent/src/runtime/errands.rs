@@ -1,5 +1,6 @@
 //! What is done in a running container besides its own program: lifecycle hooks and probes, each in a process of its own.
 
+use super::containers::plan_in;
 use super::{Phase, Runtime, container_group};
 use crate::cgroups::Cgroups;
 use crate::fault::{Attempt, Fault};
@@ -32,7 +33,7 @@ impl Runtime {
         if !matches!(known.phase, Phase::Running { .. }) {
             return Err(Fault::refused(format!("container {id} is not running")));
         }
-        let joins = self.cgroups.procs(&container_group(pod, id));
+        let joins = self.cgroups.procs(&known.group);
         Ok(Errand {
             sandbox: self.sandbox_dir(pod, known.sandbox).display().to_string(),
             container: layout::container_file(id),
@@ -118,7 +119,8 @@ pub fn errand_from_outside(
     let Some((id, sandbox)) = found.pop() else {
         return Err(Fault::refused(format!("there is no container {container} of pod {pod} on this node")));
     };
-    let joins = Cgroups::detect(layout.cgroup_name())?.procs(&container_group(pod, &id));
+    let plan = plan_in(&sandbox.join("c").join(layout::container_file(&id)));
+    let joins = Cgroups::detect(layout.cgroup_name())?.procs(&container_group(pod, &id, plan.as_ref()));
     Ok(Errand {
         sandbox: sandbox.display().to_string(),
         container: layout::container_file(&id),

@@ -8,6 +8,7 @@ mod link;
 mod observe;
 mod rotate;
 mod sandboxes;
+mod spares;
 mod usage;
 mod watch;
 
@@ -24,10 +25,10 @@ use crate::images::Images;
 use crate::layout::{self, Layout};
 use crate::mounts;
 use crate::objects::Objects;
-use crate::pod::plan::{ExitRecord, StorageLimits};
+use crate::pod::plan::{ContainerPlan, ExitRecord, StorageLimits};
 use crate::process::Process;
 use crate::volumes::Volumes;
-use crossbeam_channel::Sender;
+use crossbeam_channel::{Sender, unbounded};
 use link::Link;
 use nodefold_core::event::{Exit, Fact};
 use nodefold_core::ids::{ContainerId, Name, PodUid};
@@ -79,6 +80,8 @@ pub struct Runtime {
     state: Mutex<State>,
     /// Told when a container ended or a link closed.
     changed: Condvar,
+    /// Sandboxes that want a spare process.
+    wanting: Sender<(PodUid, u32)>,
     watch: Mutex<Option<Arc<Watch>>>,
 }
 
@@ -96,11 +99,21 @@ struct Sandbox {
     stopping: bool,
     /// Its shim knows how to go on in another log.
     reopens_logs: bool,
+    /// Its shim knows how to prepare processes.
+    keeps_spares: bool,
+    /// The slot in which one waits.
+    spare: Option<String>,
+    /// The number of the next slot.
+    next_slot: u32,
+    /// Held while one is prepared.
+    preparing: Arc<Mutex<()>>,
 }
 
 /// A container.
 struct Known {
     sandbox: u32,
+    /// Its control group.
+    group: String,
     pidfd: Option<Arc<OwnedFd>>,
     phase: Phase,
     /// It is being removed before it ever ran: its end is nobody's news.
@@ -112,8 +125,14 @@ struct Known {
 }
 
 impl Known {
-    fn new(sandbox: u32, pidfd: Option<Arc<OwnedFd>>, phase: Phase, storage: StorageLimits) -> Known {
-        Known { sandbox, pidfd, phase, discarded: false, storage, last_words: String::new() }
+    fn new(
+        sandbox: u32,
+        group: String,
+        pidfd: Option<Arc<OwnedFd>>,
+        phase: Phase,
+        storage: StorageLimits,
+    ) -> Known {
+        Known { sandbox, group, pidfd, phase, discarded: false, storage, last_words: String::new() }
     }
 }
 
@@ -135,6 +154,7 @@ impl Runtime {
     /// A runtime over whatever an earlier one left: it connects to the shims that live. Facts go into the channel.
     pub fn open(parts: Parts, volumes: Arc<Volumes>, facts: Sender<Fact>) -> Result<Arc<Runtime>, Fault> {
         let cgroups = Cgroups::detect(parts.layout.cgroup_name())?;
+        let (wanting, wanted) = unbounded();
         let runtime = Arc::new(Runtime {
             layout: parts.layout,
             node_name: parts.node_name,
@@ -147,6 +167,7 @@ impl Runtime {
             facts,
             state: Mutex::new(State::default()),
             changed: Condvar::new(),
+            wanting,
             watch: Mutex::new(None),
         });
         runtime.mount_run()?;
@@ -156,7 +177,7 @@ impl Runtime {
             match noticed {
                 Noticed::GraceOver((pod, id)) => {
                     // It stays populated if that fails, and is looked at again when somebody asks.
-                    runtime.cgroups.kill(&container_group(pod, &id)).ok();
+                    runtime.cgroups.kill(&runtime.group_of(pod, &id)).ok();
                 }
                 Noticed::Exited((pod, id), record) => {
                     runtime.keep_exit(pod, &id, &record);
@@ -165,6 +186,7 @@ impl Runtime {
             }
         })?;
         *runtime.watch.lock().unwrap_or_else(PoisonError::into_inner) = Some(watch);
+        spares::keep(&runtime, wanted)?;
         runtime.adopt()?;
         Ok(runtime)
     }
@@ -230,7 +252,10 @@ impl Runtime {
             state.sandboxes.values_mut().for_each(|sandbox| sandbox.stopping = true);
             state.sandboxes.values().cloned().collect()
         };
-        sandboxes.iter().for_each(|sandbox| sandbox.link.hang_up());
+        for sandbox in sandboxes {
+            sandbox.until_prepared();
+            sandbox.link.hang_up();
+        }
     }
 
     /// A container ended: told once, whichever source was first.
@@ -257,7 +282,7 @@ impl Runtime {
             watch.forget(&key);
         }
         // In a pid namespace that containers share, what it started lives on: it ends with it, as everywhere.
-        self.cgroups.kill(&container_group(pod, id)).ok();
+        self.cgroups.kill(&self.group_of(pod, id)).ok();
         // What never ran has no exit: its start failed, and that was told.
         if record.start_error.is_none() && !discarded {
             self.tell(Fact::ContainerExited { pod, container: id.clone(), exit: exit(&record) });
@@ -276,6 +301,12 @@ impl Runtime {
 
     fn sandbox_dir(&self, pod: PodUid, attempt: u32) -> PathBuf {
         self.layout.run().join("pods").join(pod.to_string()).join(attempt.to_string())
+    }
+
+    /// The control group of a container.
+    fn group_of(&self, pod: PodUid, id: &ContainerId) -> String {
+        let known = self.lock().containers.get(&(pod, id.clone())).map(|known| known.group.clone());
+        known.unwrap_or_else(|| container_group(pod, id, None))
     }
 
     fn container_dir(&self, pod: PodUid, sandbox: u32, id: &ContainerId) -> PathBuf {
@@ -309,9 +340,10 @@ fn pod_group(pod: PodUid) -> String {
     format!("pod{pod}")
 }
 
-/// The control group of a container.
-fn container_group(pod: PodUid, id: &ContainerId) -> String {
-    format!("{}/{}", pod_group(pod), layout::container_file(id))
+/// The control group of a container by its plan; without a slot, that of its own name.
+fn container_group(pod: PodUid, id: &ContainerId, plan: Option<&ContainerPlan>) -> String {
+    let slot = plan.and_then(|plan| plan.slot.clone()).unwrap_or_else(|| layout::container_file(id));
+    format!("{}/{slot}", pod_group(pod))
 }
 
 /// The control group of a pod's shim.

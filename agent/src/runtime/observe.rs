@@ -1,10 +1,10 @@
 //! Finding again what is there: shims that outlived an agent, containers with them, and records of those that ended.
 
-use super::containers::plan_storage;
+use super::containers::plan_in;
 use super::{Known, Phase, Runtime, container_group, exit};
 use crate::fault::{Attempt, Fault};
 use crate::layout;
-use crate::pod::plan::{ExitRecord, SandboxPlan, StorageLimits};
+use crate::pod::plan::{ExitRecord, SandboxPlan};
 use crate::pod::wire::{Answer, Ask, ListedState};
 use nodefold_core::event::{SeenContainer, SeenSandbox, SeenState};
 use nodefold_core::ids::{ContainerId, Name, PodUid};
@@ -87,8 +87,10 @@ impl Runtime {
                 };
                 watch.add((pod, id.clone()), pidfd.clone(), started_at);
             }
-            let storage = plan_storage(&self.container_dir(pod, attempt, &id));
-            let mut known = Known::new(attempt, pidfd, phase, storage);
+            let plan = plan_in(&self.container_dir(pod, attempt, &id));
+            let group = container_group(pod, &id, plan.as_ref());
+            let storage = plan.map(|plan| plan.storage).unwrap_or_default();
+            let mut known = Known::new(attempt, group, pidfd, phase, storage);
             if let Phase::Ended(record) = &known.phase {
                 known.last_words = self.last_words(pod, attempt, &id, record);
             }
@@ -98,12 +100,14 @@ impl Runtime {
         for file in names_in(&self.sandbox_dir(pod, attempt).join("c"))? {
             let Some(id) = layout::container_of_file(&file) else { continue };
             if !self.lock().containers.contains_key(&(pod, id.clone())) {
-                self.cgroups.kill(&container_group(pod, &id))?;
-                super::remove_dir(&self.container_dir(pod, attempt, &id))?;
-                self.cgroups.remove(&container_group(pod, &id))?;
+                let dir = self.container_dir(pod, attempt, &id);
+                let group = container_group(pod, &id, plan_in(&dir).as_ref());
+                self.cgroups.kill(&group)?;
+                super::remove_dir(&dir)?;
+                self.cgroups.remove(&group)?;
             }
         }
-        Ok(())
+        self.find_slots(pod, attempt)
     }
 
     /// The containers of a shim that is dead: those whose end it wrote down, and those that are ended now.
@@ -111,10 +115,12 @@ impl Runtime {
         for file in names_in(&self.sandbox_dir(pod, attempt).join("c"))? {
             let Some(id) = layout::container_of_file(&file) else { continue };
             let dir = self.container_dir(pod, attempt, &id);
+            let plan = plan_in(&dir);
+            let group = container_group(pod, &id, plan.as_ref());
             let record = match read_record(&dir) {
                 Some(record) => record,
                 None => {
-                    self.cgroups.kill(&container_group(pod, &id))?;
+                    self.cgroups.kill(&group)?;
                     let record = unseen_end();
                     let text =
                         serde_json::to_vec(&record).map_err(|error| Fault::refused(error.to_string()))?;
@@ -123,7 +129,7 @@ impl Runtime {
                 }
             };
             let last_words = self.last_words(pod, attempt, &id, &record);
-            let mut known = Known::new(attempt, None, Phase::Ended(record), StorageLimits::default());
+            let mut known = Known::new(attempt, group, None, Phase::Ended(record), Default::default());
             known.last_words = last_words;
             self.lock().containers.insert((pod, id), known);
         }

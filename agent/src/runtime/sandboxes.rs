@@ -1,6 +1,6 @@
 //! Sandboxes: a pod's shim, its cgroups and its directory.
 
-use super::{Phase, Runtime, Sandbox, container_group, pod_group, remove_dir, shim_group};
+use super::{Phase, Runtime, Sandbox, pod_group, remove_dir, shim_group};
 use crate::beneath;
 use crate::compose;
 use crate::failpoint;
@@ -89,6 +89,7 @@ impl Runtime {
             joins: self.cgroups.procs(&group).iter().map(|path| path.display().to_string()).collect(),
             shm_bytes: SHM_BYTES,
             reopens_logs: true,
+            keeps_spares: true,
         };
         let text = serde_json::to_vec(&plan).map_err(|error| Fault::refused(error.to_string()))?;
         let path = dir.join("sandbox.json");
@@ -112,6 +113,7 @@ impl Runtime {
         failpoint::hit("sandbox.up");
         self.connect(uid, attempt, Some(child))?;
         failpoint::hit("sandbox.connected");
+        self.want_spare(uid, attempt);
         Ok(())
     }
 
@@ -140,8 +142,16 @@ impl Runtime {
             }
         };
         let link = Link::connect(&dir, exited, closed)?;
-        let reopens_logs = self.sandbox_plan(pod, attempt).is_some_and(|plan| plan.reopens_logs);
-        let sandbox = Sandbox { link: link.clone(), stopping: false, reopens_logs };
+        let plan = self.sandbox_plan(pod, attempt);
+        let sandbox = Sandbox {
+            link: link.clone(),
+            stopping: false,
+            reopens_logs: plan.as_ref().is_some_and(|plan| plan.reopens_logs),
+            keeps_spares: plan.as_ref().is_some_and(|plan| plan.keeps_spares),
+            spare: None,
+            next_slot: 0,
+            preparing: Arc::default(),
+        };
         self.lock().sandboxes.insert((pod, attempt), sandbox);
         link.call(Ask::Subscribe, &[]).map(drop)
     }
@@ -167,25 +177,27 @@ impl Runtime {
             return;
         }
         for id in orphans {
-            self.cgroups.kill(&container_group(pod, &id)).ok();
+            self.cgroups.kill(&self.group_of(pod, &id)).ok();
         }
         self.tell(Fact::SandboxStopped { pod, attempt });
     }
 
     /// Stops a sandbox: kills what still runs in it, waits until all exits are known, and ends the shim. Gone is success.
     pub fn stop_sandbox(&self, pod: PodUid, attempt: u32) -> Result<(), Fault> {
-        let link = {
+        let sandbox = {
             let mut state = self.lock();
-            match state.sandboxes.get_mut(&(pod, attempt)) {
-                Some(sandbox) => {
-                    sandbox.stopping = true;
-                    Some(sandbox.link.clone())
-                }
-                None => None,
-            }
+            let found = state.sandboxes.get_mut(&(pod, attempt));
+            found.map(|sandbox| {
+                sandbox.stopping = true;
+                sandbox.clone()
+            })
         };
+        let link = sandbox.map(|sandbox| {
+            sandbox.until_prepared();
+            sandbox.link
+        });
         for id in self.living_in(pod, attempt) {
-            self.cgroups.kill(&container_group(pod, &id))?;
+            self.cgroups.kill(&self.group_of(pod, &id))?;
         }
         self.wait_until(|runtime| runtime.living_in(pod, attempt).is_empty()).then_some(()).ok_or_else(
             || {
@@ -243,6 +255,7 @@ impl Runtime {
 
     fn remove_sandbox_files(&self, pod: PodUid, attempt: u32) -> Result<(), Fault> {
         self.cgroups.remove(&shim_group(pod, attempt))?;
+        self.remove_slots(pod, attempt)?;
         let dir = self.sandbox_dir(pod, attempt);
         // Containers that are kept for their exit (their records live in the sandbox's directory) are forgotten with it.
         self.lock().containers.retain(|(of, _), known| *of != pod || known.sandbox != attempt);

@@ -142,6 +142,7 @@ pub(super) fn started(r: &mut Recording<'_>, op: OpId, uid: PodUid, id: &Contain
     };
     runs(container, id.attempt, now);
     newer_than_look(pod, id);
+    pod.sandbox_retry.clear();
     r.moved(uid, Subject::Container(id.clone()), "Starting", "Running");
     r.tell(uid, false, "Started", "Container started".into(), Some(id.name.clone()));
 }

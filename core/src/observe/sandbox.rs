@@ -6,6 +6,7 @@ use crate::context::{sentence, text};
 use crate::event::{ErrorClass, OpError};
 use crate::ids::{Name, OpId, PodUid};
 use crate::state::{PodState, Sandbox, SandboxPhase};
+use crate::time::Nanos;
 
 /// The sandbox of that attempt, current or old.
 pub(super) fn find(pod: &mut PodState, attempt: u32) -> Option<&mut Sandbox> {
@@ -29,7 +30,6 @@ pub(super) fn ready(r: &mut Recording<'_>, op: OpId, uid: PodUid, attempt: u32, 
     };
     sandbox.phase = SandboxPhase::Ready;
     sandbox.ip = ip.clone();
-    pod.sandbox_retry.clear();
     r.moved(uid, Subject::Sandbox(attempt), "Creating", "Ready");
 }
 
@@ -58,7 +58,9 @@ pub(super) fn failed(r: &mut Recording<'_>, op: OpId, uid: PodUid, attempt: u32,
 }
 
 pub(super) fn stopped(r: &mut Recording<'_>, uid: PodUid, attempt: u32) {
+    let (now, timing) = (r.state.now, r.state.config.timing.clone());
     let Some(pod) = r.pod(uid) else { return };
+    let (was_of_use, is_active) = (was_of_use(pod, attempt), pod.is_active());
     let Some(sandbox) = find(pod, attempt) else {
         return r.unknown_instance(uid, text(format_args!("stop of sandbox {attempt}")));
     };
@@ -72,8 +74,26 @@ pub(super) fn stopped(r: &mut Recording<'_>, uid: PodUid, attempt: u32) {
         SandboxPhase::Removing { op } => SandboxPhase::Removing { op },
     };
     let to = sandbox.phase.label();
-    pod.sandbox_retry.clear();
+    if was_of_use || !is_active {
+        pod.sandbox_retry.clear();
+    } else if to == "Stopped" && from != to {
+        // What came up and was of no use is as good as failed. The first is made again at once (kubelet-pods §2.3), the others
+        // wait, and longer each time (L4).
+        let initial =
+            if pod.sandbox_retry.failures() == 0 { Nanos::ZERO } else { timing.retry_backoff_initial };
+        pod.sandbox_retry.fail(now, initial, timing.retry_backoff_max);
+    }
     r.moved(uid, Subject::Sandbox(attempt), from, to);
+}
+
+/// Whether a container ever ran in the sandbox.
+fn was_of_use(pod: &PodState, attempt: u32) -> bool {
+    pod.containers.iter().any(|container| {
+        let lives =
+            container.instance.as_ref().is_some_and(|i| i.sandbox == attempt && i.started_at.is_some());
+        let ended = [&container.last, &container.previous];
+        lives || ended.into_iter().flatten().any(|ended| ended.sandbox == attempt)
+    })
 }
 
 pub(super) fn stop_failed(r: &mut Recording<'_>, op: OpId, uid: PodUid, attempt: u32, error: &OpError) {

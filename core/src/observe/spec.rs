@@ -154,6 +154,8 @@ pub(crate) fn terminate(
             pod.lifecycle = Lifecycle::Terminating(Termination { cause, since: now, deadline });
             pod.pending = None;
             pod.in_progress = None;
+            // Another sandbox was what waited; what there is stops at once.
+            pod.sandbox_retry.clear();
             pod.changed();
             let (pod, subject, to) = (pod.pod.uid, Subject::Pod, pod.label().into());
             out.transitions.push(Transition { pod, subject, from: from.into(), to });

@@ -1,8 +1,10 @@
 //! Historical races (kubelet-pods §6) that no scenario can tell, since no simulated host does such a thing.
 
 use crate::kit::*;
+use nodefold_core::Fact;
 use nodefold_core::spec::RestartPolicy;
 use nodefold_core::status::ContainerState;
+use nodefold_core::time::Nanos;
 
 /// B11: the runtime loses a run-once container without a record of its end. It counts as failed, and never runs again.
 #[test]
@@ -22,4 +24,63 @@ fn b11_a_vanished_container_looks_never_run() {
         }
         other => panic!("{other:?}"),
     }
+}
+
+/// What a useless sandbox is like: told ready without an address, or dead as soon as it is up.
+fn useless_sandboxes(dies: bool) {
+    let mut bench = Bench::booted(config());
+    bench.hold(verb("sandbox"));
+    // So that no container ever comes so far.
+    bench.hold(verb("pull"));
+    bench.pod(&mains(RestartPolicy::Always, 1));
+    bench.run();
+    let (mut gaps, mut last) = (Vec::new(), bench.now);
+    for _ in 0..10 {
+        let command = bench.take(verb("sandbox"));
+        gaps.push(bench.now.since(last).0 / 1_000_000_000);
+        last = bench.now;
+        let attempt = bench.state(UID).sandbox.as_ref().expect("it is being made").attempt;
+        let ip = dies.then(|| name("10.0.0.1"));
+        bench.host.sandboxes.insert((UID, attempt), true);
+        bench.apply(Fact::SandboxReady { op: command.op, pod: UID, attempt, ip });
+        if dies {
+            bench.apply(Fact::SandboxStopped { pod: UID, attempt });
+        }
+        let made = bench.log.iter().filter(|c| c.action.verb() == "sandbox").count();
+        for _ in 0..700 {
+            if bench.log.iter().filter(|c| c.action.verb() == "sandbox").count() == made {
+                bench.pass(Nanos::millis(100));
+            }
+        }
+    }
+    assert_eq!(gaps, [0, 0, 2, 4, 8, 16, 32, 60, 60, 60], "dies: {dies}");
+    // One whose pod is to go waits for nothing.
+    let command = bench.take(verb("sandbox"));
+    let attempt = bench.state(UID).sandbox.as_ref().expect("it is being made").attempt;
+    bench.host.sandboxes.insert((UID, attempt), true);
+    bench.apply(Fact::SandboxReady { op: command.op, pod: UID, attempt, ip: None });
+    bench.run();
+    let pod = deleted(&mains(RestartPolicy::Always, 1), bench.now, 1);
+    bench.pod(&pod);
+    bench.run();
+    bench.remove_pod(UID);
+    bench.run();
+    assert!(bench.node.pod(UID).is_none_or(|pod| pod.is_terminated()), "it is gone at once");
+}
+
+#[test]
+fn a_sandbox_of_no_use_is_made_again_with_a_back_off() {
+    useless_sandboxes(false);
+    useless_sandboxes(true);
+}
+
+/// A sandbox in which a container ran is renewed at once, as ever.
+#[test]
+fn a_sandbox_that_was_of_use_is_renewed_at_once() {
+    let mut bench = Bench::with(&mains(RestartPolicy::Always, 1));
+    let mark = bench.mark();
+    bench.host.sandboxes.insert((UID, 0), false);
+    bench.apply(Fact::SandboxStopped { pod: UID, attempt: 0 });
+    bench.run();
+    assert_eq!(bench.count(mark, "sandbox"), 1, "{:?}", bench.deeds(mark));
 }
