@@ -126,7 +126,8 @@ pub(super) static TABLE: &[Saboteur] = &[
         name: "forgets-an-uncertain-mount",
         about: "Takes a mount that was never confirmed for one that never happened, and lets its pod go.",
         races: &["V6", "V12"],
-        breaks: Invariant::S8,
+        // Before it lets the pod go, its last status says that the volume is gone.
+        breaks: Invariant::S13,
         wrong: &[Wrong::Says(forgets_an_uncertain_mount)],
         story: "v12-mount-that-timed-out-and-was-done",
     },
