@@ -59,7 +59,7 @@ impl Scenario {
             }
         };
         let root = Reader::new(document, file);
-        root.only(&["name", "about", "node", "instant", "trusting", "check", "steps"])?;
+        root.only_and_own(&["name", "about", "node", "instant", "trusting", "check", "steps"])?;
         let steps = root.require("steps", "a scenario is a list of steps, each with one verb")?;
         let steps: Vec<Step> = steps
             .items()?
