@@ -12,10 +12,29 @@ pub(super) fn identity(object: &Value, errors: &mut Errors) {
     match text(at(object, "metadata"), "name") {
         "" => errors.required("metadata.name", "name or generateName is required"),
         name => {
-            if let Some(problem) = subdomain_problem(name) {
+            if let Some(problem) = name_problem(object, name) {
                 errors.invalid("metadata.name", &Value::from(name), problem);
             }
         }
+    }
+}
+
+/// Roles are named as paths are (`system:node`), a signer's trust bundle after its signer, everything else as a host.
+fn name_problem(object: &Value, name: &str) -> Option<&'static str> {
+    match text(object, "kind") {
+        "Role" | "ClusterRole" | "RoleBinding" | "ClusterRoleBinding" => match name {
+            "." | ".." => Some("may not be '.' or '..'"),
+            name if name.contains(['/', '%']) => Some("may not contain '/' or '%'"),
+            _ => None,
+        },
+        "ClusterTrustBundle" => match text(at(object, "spec"), "signerName") {
+            "" => subdomain_problem(name),
+            signer => match name.strip_prefix(&format!("{}:", signer.replace('/', ":"))) {
+                Some(own) => subdomain_problem(own),
+                None => Some("the name begins with its signer's, '/' replaced by ':', and ':'"),
+            },
+        },
+        _ => subdomain_problem(name),
     }
 }
 
@@ -53,5 +72,26 @@ pub(super) fn update(old: &Value, new: &Value, errors: &mut Errors) {
             "metadata.finalizers",
             "no new finalizers can be added if the object is being deleted",
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_name_is_what_its_kind_allows() {
+        let problem = |kind: &str, name: &str, signer: &str| {
+            let object = json!({"kind": kind, "spec": {"signerName": signer}});
+            name_problem(&object, name)
+        };
+        assert_eq!(problem("ClusterRole", "system:node", ""), None);
+        assert!(problem("ClusterRoleBinding", "a/b", "").is_some());
+        assert!(problem("Role", "..", "").is_some());
+        assert_eq!(problem("ClusterTrustBundle", "example.com:x:roots", "example.com/x"), None);
+        assert!(problem("ClusterTrustBundle", "roots", "example.com/x").is_some());
+        assert!(problem("ClusterTrustBundle", "example.com:roots", "").is_some());
+        assert!(problem("Secret", "system:node", "").is_some());
     }
 }
