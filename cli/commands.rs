@@ -4,6 +4,7 @@ use crate::facts::{probe, sandbox};
 use nodefold_core::about::About;
 use nodefold_core::command::Action;
 use nodefold_core::event::Hook;
+use nodefold_core::resources::ResourceList;
 use nodefold_core::spec::PullPolicy;
 
 /// What a command is about: a container, a volume, a sandbox; empty for the pod or the node.
@@ -40,9 +41,9 @@ pub fn detail(action: &Action) -> String {
             probe(*kind).to_owned()
         }
         Action::ResizeContainer { resources, .. } | Action::ResizePod { resources } => {
-            let amounts: Vec<String> =
-                resources.requests.iter().map(|(name, amount)| format!("{name} {amount}")).collect();
-            format!("requests {}", amounts.join(", "))
+            let told = [("requests", &resources.requests), ("limits", &resources.limits)];
+            let told = told.into_iter().filter(|(_, list)| !list.is_empty());
+            told.map(|(word, list)| format!("{word} {}", amounts(list))).collect::<Vec<_>>().join("; ")
         }
         Action::PublishStatus { status, .. } => {
             let ready = status.containers.iter().filter(|c| c.ready).count();
@@ -67,4 +68,12 @@ pub fn detail(action: &Action) -> String {
         | Action::ReleasePod
         | Action::CreateMirror { .. } => String::new(),
     }
+}
+
+/// Amounts as Kubernetes writes them: `cpu 500m, memory 1Gi`.
+fn amounts(list: &ResourceList) -> String {
+    let written = nodefold_k8s::resource_list_to_json(list);
+    let pairs = written.as_object().into_iter().flatten();
+    let pairs = pairs.map(|(name, amount)| format!("{name} {}", amount.as_str().unwrap_or_default()));
+    pairs.collect::<Vec<_>>().join(", ")
 }

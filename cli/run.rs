@@ -215,7 +215,9 @@ fn verdict(scenario: &Scenario, outcome: &Outcome, names: &Names) -> Vec<String>
             let mut told = headline(*line, *step, "does not hold");
             told.extend(paragraph("expected", expected));
             told.extend(paragraph("actual", actual));
-            told.extend(paragraph("because", explanation));
+            if !explanation.trim().is_empty() {
+                told.extend(paragraph("because", explanation));
+            }
             told
         }
         Verdict::InvariantBroken { step, line, violations } => {

@@ -41,7 +41,13 @@ impl Timeline {
         let time = if now == self.before { "" } else { &now };
         let time = paint(Tone::Quiet.style(), format!("{time:>10}"));
         self.before = now;
-        let mut out = vec![format!("{time}  {threads} {}", paint(line.tone.style(), self.cut(line)))];
+        let mut pieces = self.fitted(line).into_iter();
+        let first = pieces.next().unwrap_or_default();
+        let mut out = vec![format!("{time}  {threads} {}", paint(line.tone.style(), first))];
+        for piece in pieces {
+            let piece = paint(line.tone.style(), piece);
+            out.push(format!("{:>10}  {}   {piece}", "", self.threads(None)));
+        }
         for more in &line.more {
             out.push(format!("{:>10}  {}   {more}", "", self.threads(None)));
         }
@@ -56,15 +62,31 @@ impl Timeline {
         out
     }
 
-    /// What holds is told in one line, however much was expected; everything else is told whole.
-    fn cut(&self, line: &Line) -> String {
+    /// What holds is told in one line, however much was expected; everything else is told whole, beside the threads.
+    fn fitted(&self, line: &Line) -> Vec<String> {
         let room = self.width.saturating_sub(13 + 2 * self.places.len()).max(NARROWEST);
-        if line.tone != Tone::Good || line.text.chars().count() <= room {
-            return line.text.clone();
+        let mut letters: Vec<char> = line.text.chars().collect();
+        if letters.len() <= room {
+            return vec![line.text.clone()];
         }
-        let mut text: String = line.text.chars().take(room - 1).collect();
-        text.push('…');
-        text
+        if line.tone == Tone::Good {
+            letters.truncate(room - 1);
+            letters.push('…');
+            return vec![letters.into_iter().collect()];
+        }
+        let mut pieces = Vec::new();
+        let mut rest = letters.as_slice();
+        // What follows the first piece stands two columns further in.
+        let mut room = room;
+        while rest.len() > room {
+            let space = rest[..room].iter().rposition(|letter| *letter == ' ').filter(|at| *at > room / 2);
+            let (piece, left) = rest.split_at(space.unwrap_or(room));
+            pieces.push(piece.iter().collect());
+            rest = if space.is_some() { &left[1..] } else { left };
+            room = self.width.saturating_sub(15 + 2 * self.places.len()).max(NARROWEST);
+        }
+        pieces.push(rest.iter().collect());
+        pieces
     }
 
     /// The next line as a pipe gets it.
@@ -148,7 +170,10 @@ mod tests {
         let long = "x".repeat(200);
         let held = bare(&timeline.draw(&Line::new(Time(1), Tone::Good, long.clone()))[0]);
         assert_eq!(held.chars().count(), 80, "{held}");
-        assert!(bare(&timeline.draw(&Line::new(Time(1), Tone::Bad, long.clone()))[0]).ends_with(&long));
+        let told = timeline.draw(&Line::new(Time(1), Tone::Bad, long.clone()));
+        let told: Vec<String> = told.iter().map(|line| bare(line)).collect();
+        assert!(told.iter().all(|line| line.chars().count() <= 80), "{told:#?}");
+        assert_eq!(told.concat().matches('x').count(), long.len(), "{told:#?}");
     }
 
     #[test]

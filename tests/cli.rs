@@ -158,6 +158,25 @@ fn input_that_cannot_be_used_exits_with_2_and_names_file_line_and_remedy() {
     assert_eq!(status(&no_journal), 2);
     assert!(stderr(&no_journal).contains("nowhere"), "{}", stderr(&no_journal));
     assert_eq!(status(&nodefold(&["fly"])), 2);
+
+    let latin = place.path("latin.yaml");
+    std::fs::write(&latin, b"name: x\nabout: \"na\xefve\"\nsteps: []\n").expect("a file");
+    let latin = nodefold(&[Path::new("run"), &latin]);
+    assert_eq!(status(&latin), 2);
+    assert!(stderr(&latin).contains("latin.yaml:2: this is not UTF-8"), "{}", stderr(&latin));
+
+    let no_seeds = nodefold(&["sim", "--seeds", "5..2"]);
+    assert_eq!(status(&no_seeds), 2);
+    assert!(stderr(&no_seeds).contains("\"5..2\" is no range of seeds"), "{}", stderr(&no_seeds));
+}
+
+#[test]
+fn a_story_may_come_from_standard_input() {
+    let place = Place::new();
+    let story = std::fs::File::open(place.story("Running")).expect("a story");
+    let mut run = Command::new(env!("CARGO_BIN_EXE_nodefold"));
+    let ran = run.args(["run", "-", "-q"]).stdin(story).output().expect("start nodefold");
+    assert_eq!(status(&ran), 0, "{}", both(&ran));
 }
 
 #[test]
@@ -375,6 +394,10 @@ fn the_log_shows_facts_requests_notes_and_batches_and_can_be_narrowed() {
     let of_pod = json_lines(&of_journal("log", &journal, &["--json", "--pod", "web"]));
     assert!(of_pod.len() < all.len() && of_pod.iter().any(|r| r["record"] == "request"));
     assert!(of_pod.iter().filter(|r| r["record"] == "fact").all(|r| r["pod"] == "default/web"));
+
+    let stranger = of_journal("log", &journal, &["--pod", "wbe"]);
+    assert_eq!(status(&stranger), 2);
+    assert!(stderr(&stranger).contains("the pods of this journal are: default/web"), "{}", stderr(&stranger));
 
     let since = json_lines(&of_journal("log", &journal, &["--json", "--since", "60s"]));
     assert!(!since.is_empty() && since.iter().all(|r| r["seconds"].as_f64() >= Some(60.0)));

@@ -59,14 +59,14 @@ impl Scenario {
             }
         };
         let root = Reader::new(document, file);
-        root.only(&["name", "about", "node", "instant", "trusting", "check", "steps"])?;
+        root.only_and_own(&["name", "about", "node", "instant", "trusting", "check", "steps"])?;
         let steps = root.require("steps", "a scenario is a list of steps, each with one verb")?;
-        let steps: Vec<Step> = steps
-            .items()?
-            .iter()
-            .enumerate()
-            .map(|(i, item)| Step::read(i, item))
-            .collect::<Result<_, _>>()?;
+        let items = steps.items()?;
+        let steps: Vec<Step> =
+            items.iter().enumerate().map(|(i, item)| Step::read(i, item)).collect::<Result<_, _>>()?;
+        for (step, item) in steps.iter().zip(&items) {
+            names_pods_of(&steps, step, item)?;
+        }
         let stem = file.rsplit('/').next().unwrap_or(file).trim_end_matches(".yaml").trim_end_matches(".yml");
         Ok(Scenario {
             file: file.to_owned(),
@@ -95,6 +95,28 @@ impl Scenario {
     /// The steps whose verbs only a simulated world can do: what a real backend must refuse, with exit status 2.
     pub fn simulation_only(&self) -> impl Iterator<Item = &Step> {
         self.steps.iter().filter(|step| step.verb.is_simulation_only())
+    }
+}
+
+/// `never` holds of whatever is misspelt: the pods of its commands, and of `order`'s, are created somewhere in the story.
+fn names_pods_of(steps: &[Step], step: &Step, item: &Reader<'_>) -> Result<(), InputError> {
+    let Verb::Expect(expectation) = &step.verb else { return Ok(()) };
+    let created: Vec<&str> = steps
+        .iter()
+        .filter_map(|step| if let Verb::Create(object) = &step.verb { Some(object) } else { None })
+        .filter(|object| object["kind"] == "Pod")
+        .filter_map(|object| object["metadata"]["name"].as_str())
+        .collect();
+    let mut patterns = expectation.checks.iter().flat_map(|check| {
+        if let Check::Order(patterns) | Check::Never(patterns) = check { patterns.as_slice() } else { &[] }
+    });
+    // A part of a story, without any, is about pods made elsewhere.
+    match patterns.find(|p| !created.is_empty() && !p.pod.is_empty() && !created.contains(&p.pod.as_str())) {
+        Some(stranger) => Err(item.error(
+            format!("`{stranger}` is about a pod that no step creates"),
+            reader::did_you_mean(&stranger.pod, &created),
+        )),
+        None => Ok(()),
     }
 }
 

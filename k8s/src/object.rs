@@ -53,7 +53,7 @@ pub fn object_ref(value: &Value) -> Option<ObjectRef> {
     Some(ObjectRef { kind, namespace, name })
 }
 
-/// The bytes under each key of a secret or configMap, `stringData` over `data`. What isn't base64 where it
+/// The bytes under each key of a secret or configMap, `stringData` over `data`; a trust bundle has one. What isn't base64 where it
 /// should be counts as the text it is ([`crate::check_fields`] names it).
 pub fn object_data(value: &Value) -> BTreeMap<String, Vec<u8>> {
     let encoded = |text: &str| STANDARD.decode(text).unwrap_or_else(|_| text.as_bytes().to_vec());
@@ -66,12 +66,20 @@ pub fn object_data(value: &Value) -> BTreeMap<String, Vec<u8>> {
             }
         }
     };
-    if value.get("kind").and_then(Value::as_str) == Some("Secret") {
-        collect("data", &encoded);
-        collect("stringData", &plain);
-    } else {
-        collect("data", &plain);
-        collect("binaryData", &encoded);
+    match value.get("kind").and_then(Value::as_str) {
+        Some("Secret") => {
+            collect("data", &encoded);
+            collect("stringData", &plain);
+        }
+        Some("ClusterTrustBundle") => {
+            if let Some(bundle) = value.pointer("/spec/trustBundle").and_then(Value::as_str) {
+                data.insert("trustBundle".into(), plain(bundle));
+            }
+        }
+        Some(_) | None => {
+            collect("data", &plain);
+            collect("binaryData", &encoded);
+        }
     }
     data
 }
@@ -101,6 +109,16 @@ mod tests {
 
     fn secret(data: Value, text: Value) -> Value {
         json!({"kind": "Secret", "metadata": {"name": "s", "resourceVersion": "9"}, "data": data, "stringData": text})
+    }
+
+    #[test]
+    fn a_trust_bundle_that_changes_has_another_digest() {
+        let of = |pem: &str| {
+            let bundle = json!({"kind": "ClusterTrustBundle", "metadata": {"name": "b"}, "spec": {"trustBundle": pem}});
+            object_version(&bundle, &KEY).digest
+        };
+        assert_eq!(of("one"), of("one"));
+        assert_ne!(of("one"), of("two"));
     }
 
     #[test]

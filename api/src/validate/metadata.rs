@@ -14,10 +14,20 @@ pub(super) fn identity(object: &Value, errors: &mut Errors) {
         _ if name.is_empty() => return errors.required("metadata.name", "name or generateName is required"),
         "Role" | "RoleBinding" | "ClusterRole" | "ClusterRoleBinding" => names::path_segment_problems(name),
         "Namespace" => names::dns_label_problems(name),
+        "ClusterTrustBundle" => trust_bundle_name_problems(text(at(object, "spec"), "signerName"), name),
         _ => names::subdomain_problems(name),
     };
     for problem in problems {
         errors.invalid("metadata.name", &Value::from(name), problem);
+    }
+}
+
+/// A signer's trust bundle is named after its signer, one of nobody's as a host.
+fn trust_bundle_name_problems(signer: &str, name: &str) -> Vec<&'static str> {
+    match (signer, name.strip_prefix(&format!("{}:", signer.replace('/', ":")))) {
+        ("", _) => names::subdomain_problems(name),
+        (_, Some(own)) => names::subdomain_problems(own),
+        (_, None) => vec!["the name begins with its signer's, '/' replaced by ':', and ':'"],
     }
 }
 
@@ -115,5 +125,26 @@ pub(super) fn update(old: &Value, new: &Value, errors: &mut Errors) {
             "metadata.finalizers",
             "no new finalizers can be added if the object is being deleted",
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_name_is_what_its_kind_allows() {
+        let problem = |kind: &str, name: &str, signer: &str| {
+            let object = json!({"kind": kind, "spec": {"signerName": signer}});
+            name_problem(&object, name)
+        };
+        assert_eq!(problem("ClusterRole", "system:node", ""), None);
+        assert!(problem("ClusterRoleBinding", "a/b", "").is_some());
+        assert!(problem("Role", "..", "").is_some());
+        assert_eq!(problem("ClusterTrustBundle", "example.com:x:roots", "example.com/x"), None);
+        assert!(problem("ClusterTrustBundle", "roots", "example.com/x").is_some());
+        assert!(problem("ClusterTrustBundle", "example.com:roots", "").is_some());
+        assert!(problem("Secret", "system:node", "").is_some());
     }
 }

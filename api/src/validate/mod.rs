@@ -1,11 +1,12 @@
 //! What a request may not ask for: the numbered rules of `reference/api-side.md` §1, each with its field and
 //! reason.
 //!
-//! Rooms: `preconditions` (P), `containers` (C), `kept` (M, D), `volumes` (W), `qos` (C13), `metadata` (M14),
-//! and `standard`, the rules of any pod (S). Every rule is checked and all errors are told at once, in Kubernetes'
+//! Rooms: `preconditions` (P), `containers` (C), `kept` (M, D), `volumes` (W), `qos` (C13), `metadata` (M14), `data` (of
+//! secrets and configMaps), and `standard`, the rules of any pod (S). Every rule is checked and all errors are told at once, in Kubernetes'
 //! order: metadata, the new spec by itself, then what of the change isn't allowed.
 
 mod containers;
+mod data;
 mod ephemeral;
 mod kept;
 mod main_resource;
@@ -21,7 +22,7 @@ use crate::ApiConfig;
 use crate::account::{Account, Stage, Verdict};
 use crate::hold::Holds;
 use crate::response::{Cause, CauseReason};
-use crate::view::{self, spec_list};
+use crate::view::spec_list;
 use nodefold_core::config::FeatureGates;
 use serde_json::Value;
 
@@ -84,18 +85,14 @@ pub(crate) fn ephemeral(review: &Review<'_>, errors: &mut Errors) {
 pub(crate) fn other(object: &Value, errors: &mut Errors) {
     metadata::identity(object, errors);
     metadata::labels(object, errors);
+    data::keys(object, errors);
 }
 
 /// A change of an object of any kind but Pod.
 pub(crate) fn update_other(old: &Value, new: &Value, errors: &mut Errors) {
     metadata::update(old, new, errors);
-    if view::at(old, "immutable") == &Value::Bool(true) {
-        for field in ["data", "binaryData", "immutable"] {
-            if view::at(old, field) != view::at(new, field) {
-                errors.forbidden(field, "field is immutable when `immutable` is set");
-            }
-        }
-    }
+    data::keys(new, errors);
+    data::kept(old, new, errors);
 }
 
 /// What is wrong, as it is found, each with the number of its rule.

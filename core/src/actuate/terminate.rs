@@ -67,6 +67,11 @@ pub(super) fn release(pod: &mut PodState, ctx: &mut Context<'_>) {
     if !(wanted && ready) || pod.releasing.is_some() {
         return;
     }
+    // That its last volume is gone is a part of it: a finalizer may keep the object for long.
+    if pod.publication.stale {
+        ctx.follow_up();
+        return;
+    }
     let retry = pod.release_retry.clone();
     if ctx.retry_due(&retry, Why::ReleaseRetry) {
         pod.releasing = Some(ctx.command(pod.pod.uid, Rule::PodReleased, Action::ReleasePod));

@@ -172,7 +172,12 @@ impl Expectation {
 
 /// A part of a pod, in which a misspelt field would be missed for ever, or never.
 fn known_fields(form: &Reader<'_>, part: &str) -> Result<(), InputError> {
-    form.mapping()?;
+    if let Some(again) = form.get(part)? {
+        return Err(again.error(
+            format!("{part:?} once more"),
+            "what is expected here is inside of it already: leave this level out",
+        ));
+    }
     let problems = nodefold_k8s::check_patch_fields(&json!({part: form.value}), "Pod");
     let unknown = problems.into_iter().find(|problem| problem.reason == ProblemReason::UnknownField);
     match unknown {

@@ -56,14 +56,18 @@ impl<'a> Reader<'a> {
 
     /// It is a mapping with no keys but these.
     pub fn only(&self, allowed: &[&str]) -> Result<(), InputError> {
-        for (key, value) in self.mapping()? {
-            if !allowed.contains(&key.as_str()) {
-                return Err(self
-                    .child(key, value)
-                    .error(format!("unknown key {key:?}"), did_you_mean(key, allowed)));
+        match self.mapping()?.iter().find(|(key, _)| !allowed.contains(&key.as_str())) {
+            Some((key, value)) => {
+                Err(self.child(key, value).error(format!("unknown key {key:?}"), did_you_mean(key, allowed)))
             }
+            None => Ok(()),
         }
-        Ok(())
+    }
+
+    /// The same, but for what a file keeps for its own aliases: keys that begin with `x-`.
+    pub fn only_and_own(&self, allowed: &[&str]) -> Result<(), InputError> {
+        let own = self.mapping()?.keys().map(String::as_str).filter(|key| key.starts_with("x-"));
+        self.only(&allowed.iter().copied().chain(own).collect::<Vec<_>>())
     }
 
     /// All entries of a mapping.

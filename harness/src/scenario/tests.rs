@@ -128,6 +128,29 @@ fn every_expectation_form_is_read() {
 #[test]
 fn what_is_wrong_is_told_with_its_line_and_a_remedy() {
     let cases = [
+        (
+            "- create: ./pod.yaml\n",
+            "t.yaml:3:",
+            "a manifest by its name is not read here (write the object itself",
+        ),
+        (
+            "- create: {apiVersion: v1, kind: PersistentVolum, metadata: {name: x}}\n",
+            "t.yaml:3:",
+            "(did you mean \"PersistentVolume\"?)",
+        ),
+        ("- delete: {pod: p, gracePeriodSeconds: -1}\n", "t.yaml:3:", "-1 is no whole number from 0"),
+        (
+            "- expect: {pod: p, status: {containerStatues: []}}\n",
+            "t.yaml:3:",
+            "unknown field \"containerStatues\" (did you mean \"containerStatuses\"?)",
+        ),
+        ("- expect: {pod: p, allocated: {spec: {}}}\n", "t.yaml:3:", "\"spec\" once more"),
+        (
+            "- create: {apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {containers: [{name: c, image: b}]}}\n- expect: \
+             {never: [stop wbe/c]}\n",
+            "t.yaml:4:",
+            "`stop wbe/c` is about a pod that no step creates (did you mean \"web\"?)",
+        ),
         ("- settel: 1m\n", "t.yaml:3:", "unknown verb \"settel\" (did you mean \"settle\"?)"),
         ("- mark: a\n- advance: 5\n", "t.yaml:4:", "\"5\" is no length of time (write a number with a unit"),
         ("- mark: a\n  settle: 1m\n", "t.yaml:", "exactly one verb"),
