@@ -211,7 +211,7 @@ fn a_named_path_may_be_a_directory_a_layout_or_an_archive_and_is_read_again_when
 }
 
 #[test]
-fn a_name_goes_before_its_image_and_an_image_in_use_stays() {
+fn v39_a_name_goes_before_its_image_and_an_image_in_use_stays() {
     let place = Place::new();
     let layer = oci::tar_of(&[File("a", b"1", 0o644)]);
     oci::layout(&place.path("layout"), None, json!({}), &[layer]);

@@ -123,7 +123,7 @@ fn a_refresh_swaps_at_once_and_keeps_what_did_not_change() {
 }
 
 #[test]
-fn what_a_crash_between_two_steps_left_is_repaired() {
+fn case_50_what_a_crash_between_two_steps_left_is_repaired() {
     let host = Host::new();
     host.objects(&[configmap("c", &[("a", "1"), ("b", "2")])]);
     let pod = host.pod("[{name: v, configMap: {name: c}}]");

@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_renewed_at_four_fifths_and_outlives_an_issuer_that_fails() {
+    fn case_54_a_token_is_renewed_at_four_fifths_and_outlives_an_issuer_that_fails() {
         let issuer = Arc::new(Numbers::default());
         let tokens = Tokens::of(issuer.clone());
         let request = TokenRequest {

@@ -183,7 +183,8 @@ impl Volumes {
                         former.generation
                     )));
                 }
-                Some(former) => former.ready,
+                // What is noted is looked at all the same: somebody may have cleaned up (V33).
+                Some(former) => former.ready && is_in_place(&dirs, plugin, name)?,
                 None => false,
             };
             if !was_ready {
@@ -421,9 +422,8 @@ impl Volumes {
             let mut names = Vec::new();
             if let Some(dirs) = self.pod(pod)? {
                 for name in record::volumes(&dirs.records)? {
-                    if let Some(record) = record::read(&dirs.records, &name)?
-                        && record.ready
-                    {
+                    let Some(record) = record::read(&dirs.records, &name)? else { continue };
+                    if record.ready {
                         let volume = VolumeId { name: name.as_str().into(), generation: record.generation };
                         seen.push(SeenMount { pod, volume });
                     }
@@ -626,6 +626,16 @@ fn nested_mount_points(dir: &OwnedFd, wanted: &Wanted<'_>) -> Result<(), Fault> 
 fn fs_group(spec: &PodSpec) -> Option<u32> {
     let rest = nodefold_k8s::blob_to_json(&spec.rest);
     rest["securityContext"]["fsGroup"].as_u64().and_then(|group| u32::try_from(group).ok())
+}
+
+/// The volume's directory is there, if it has one.
+fn is_in_place(dirs: &PodDirs, plugin: Option<&str>, name: &str) -> Result<bool, Fault> {
+    let Some(plugin) = plugin else { return Ok(true) };
+    match beneath::open_dir(&dirs.pod, Path::new("volumes").join(plugin).join(name)) {
+        Ok(_) => Ok(true),
+        Err(Errno::NOENT) => Ok(false),
+        Err(errno) => Err(errno).attempt(|| format!("look for the directory of volume {name}")),
+    }
 }
 
 /// The plugins that have a directory in a pod's.

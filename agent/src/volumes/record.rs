@@ -56,7 +56,8 @@ pub fn write(records: &OwnedFd, volume: &str, record: &VolumeRecord) -> Result<(
     write_whole(records, &file(volume), &text)
 }
 
-/// What is noted of a volume.
+/// What is noted of a volume. A record that is not whole was being written when the host died (V38): it says nothing, as one
+/// that was lost, and what lies where the volume would is found and taken down without it.
 pub fn read(records: &OwnedFd, volume: &str) -> Result<Option<VolumeRecord>, Fault> {
     let name = file(volume);
     let found = match beneath::open(records, &name, OFlags::RDONLY | OFlags::NONBLOCK) {
@@ -66,9 +67,10 @@ pub fn read(records: &OwnedFd, volume: &str) -> Result<Option<VolumeRecord>, Fau
     };
     let mut text = Vec::new();
     std::fs::File::from(found).read_to_end(&mut text).attempt(|| format!("read {name}"))?;
-    serde_json::from_slice(&text)
-        .map(Some)
-        .map_err(|error| Fault::refused(format!("{name} is no record of a volume: {error}; remove it")))
+    match serde_json::from_slice(&text) {
+        Ok(record) => Ok(Some(record)),
+        Err(_) => forget(records, volume).map(|()| None),
+    }
 }
 
 /// Forgets a volume.
