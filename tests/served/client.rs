@@ -124,13 +124,7 @@ pub fn read_answer(stream: impl Read) -> Answer {
             }
         }
     }
-    let warnings = head.lines().filter_map(|line| line.split_once(": "));
-    let warnings = warnings.filter(|(name, _)| name.eq_ignore_ascii_case("warning"));
-    let quoted =
-        |text: &str| text.strip_prefix("299 - \"").and_then(|rest| rest.strip_suffix('"')).map(str::to_owned);
-    let warnings =
-        warnings.filter_map(|(_, text)| quoted(text)).map(|text| text.replace("\\\"", "\"")).collect();
-    Answer { code, body: String::from_utf8_lossy(&body).into_owned(), warnings }
+    Answer { code, body: String::from_utf8_lossy(&body).into_owned(), warnings: warnings_in(&head) }
 }
 
 pub fn read_head(reader: &mut impl BufRead) -> String {
@@ -151,6 +145,14 @@ pub fn read_chunk(reader: &mut impl BufRead) -> Option<Vec<u8>> {
     reader.read_exact(&mut chunk).ok()?;
     chunk.truncate(length);
     Some(chunk)
+}
+
+fn warnings_in(head: &str) -> Vec<String> {
+    let fields = head.lines().filter_map(|line| line.split_once(": "));
+    let warnings = fields.filter(|(name, _)| name.eq_ignore_ascii_case("warning"));
+    let quoted =
+        |text: &str| text.strip_prefix("299 - \"")?.strip_suffix('"').map(|text| text.replace("\\\"", "\""));
+    warnings.filter_map(|(_, text)| quoted(text)).collect()
 }
 
 fn header<'h>(head: &'h str, name: &str) -> Option<&'h str> {
@@ -211,7 +213,7 @@ pub fn try_ask(node: &Node, bytes: &[u8]) -> Option<Answer> {
     let (head, body) = text.split_once("\r\n\r\n")?;
     let length: usize = header(head, "content-length")?.parse().ok()?;
     let code = head.split(' ').nth(1)?.parse().ok()?;
-    (body.len() == length).then(|| Answer { code, body: body.to_owned() })
+    (body.len() == length).then(|| Answer { code, body: body.to_owned(), warnings: warnings_in(head) })
 }
 
 impl Iterator for Watch {
