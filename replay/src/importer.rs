@@ -171,8 +171,9 @@ impl Importer {
         if text.first().is_some_and(u8::is_ascii_digit) && runtime::event_line(text, number, &mut self.sink) {
             return;
         }
-        if text.first() == Some(&b'"')
-            && let Some(plain) = wrapper::unquoted(text)
+        let cell = wrapper::cell(text);
+        if cell.first() == Some(&b'"')
+            && let Some(plain) = wrapper::unquoted(cell)
         {
             return self.stripped(&plain, number);
         }

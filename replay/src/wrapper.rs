@@ -174,6 +174,17 @@ pub fn straightened(text: &[u8]) -> Option<Vec<u8>> {
     Some(out)
 }
 
+/// Behind a table's first cells (`2026-11-30T18:48:57Z,"`), the cell with the record.
+pub fn cell(line: &[u8]) -> &[u8] {
+    let window = &line[..line.len().min(64)];
+    match memchr::memmem::find(window, b",\"") {
+        Some(at) if is_record(line[at + 2..].strip_suffix(b"\"").unwrap_or(&line[at + 2..])) => {
+            &line[at + 1..]
+        }
+        Some(_) | None => line,
+    }
+}
+
 /// The text without what a web page made of it: hard spaces, and characters written by name.
 pub fn unescaped(text: &[u8]) -> Option<Vec<u8>> {
     const WRITTEN: [(&str, u8); 9] = [
@@ -304,8 +315,9 @@ fn dated(line: &[u8]) -> Option<Unwrapped<'_>> {
             });
         }
     }
-    if crate::klog::header(rest).is_some() || rest.starts_with(b"time=\"") {
-        return Some(Unwrapped { received: Some(stamp), prefixed: true, ..Unwrapped::bare(rest) });
+    let plain = scan::trim_start(rest);
+    if begins_record(plain) {
+        return Some(Unwrapped { received: Some(stamp), prefixed: true, ..Unwrapped::bare(plain) });
     }
     process(&line[len..], stamp)
 }

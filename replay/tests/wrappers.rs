@@ -331,6 +331,8 @@ const AROUND: &[(&str, Around)] = &[
     }),
     ("strings of JSON", |_, l| format!("{},\n", json(l))),
     ("a table's cells", |_, l| format!("\"{}\"\n", l.replace('"', "\"\""))),
+    ("a table's last cells", |_, l| format!("2026-11-30T18:48:57.000Z,\"{}\"\n", l.replace('"', "\"\""))),
+    ("a stamp", |_, l| format!("2026-11-30T18:48:57.123456789Z {l}\n")),
     ("rows of a table", |_, l| format!("| {l} |\n")),
     ("a difference", |_, l| format!("+{l}\n")),
     ("a shipper's objects", |_, l| format!("{{\"host\":\"n1\",\"message\":{}}}\n", json(l))),
