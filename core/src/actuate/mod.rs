@@ -123,18 +123,21 @@ fn reset_all(pod: &mut PodState, ctx: &mut Context<'_>) {
     if running {
         return;
     }
+    let source = pod.restarting_all.take().map(|id| id.name);
     for container in &mut pod.containers {
         if container.kind == ContainerKind::Ephemeral || container.removed.is_some() {
             continue;
         }
         container.completed_in = None;
-        container.crashes = 0;
+        // Whoever asked for it has crashed, and waits as any that crashes: else it would restart all without end (L4).
+        if source.as_ref() != Some(&container.name) {
+            container.crashes = 0;
+        }
         if let Some(last) = &mut container.last {
             last.why = Some(Rule::RestartAll);
         }
     }
     pod.initialized_in = None;
-    pod.restarting_all = None;
     pod.changed();
     let plan = plan::compute(pod);
     carry_out(pod, &plan, ctx);

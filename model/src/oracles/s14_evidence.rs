@@ -85,6 +85,12 @@ fn against_the_former_row(
         let (Some(was), is) = (&former.id, &row.id) else { continue };
         let another_life = is.as_ref().is_some_and(|is| is.incarnation != was.incarnation)
             || pod.container(was).is_none_or(|c| c.removed.is_some() || c.changes.removed.is_some());
+        // Of a name that no instance has yet, a changed definition may be that of another container: the former one was
+        // removed and this one added while nobody looked.
+        let another_life = another_life
+            || (is.is_none()
+                && row.restart_count == 0
+                && pod.container(was).is_some_and(|c| c.changes.definition.is_some()));
         if !another_life && row.restart_count < former.restart_count {
             let explanation = format!(
                 "the restart count of container {} goes back from {} to {}",

@@ -17,7 +17,7 @@ pub(super) static TABLE: &[Saboteur] = &[
         about: "Starts a main container while an init container still runs.",
         races: &["B23"],
         breaks: Invariant::S2,
-        also: &[],
+        also: &[Invariant::S8],
         wrong: &[Wrong::Adds(starts_a_main_beside_init)],
         story: "init-sidecar-main-order",
     },
@@ -165,7 +165,7 @@ pub(super) static TABLE: &[Saboteur] = &[
         about: "Counts the last instance's exit, heard once more, for the instance that runs now.",
         races: &["V21", "V22"],
         breaks: Invariant::S14,
-        also: &[Invariant::S15],
+        also: &[Invariant::S15, Invariant::L5],
         wrong: &[
             Wrong::Invents(counts_an_old_exit_for_the_next_instance),
             Wrong::Says(makes_none_beside_another),

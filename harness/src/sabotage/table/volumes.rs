@@ -26,7 +26,7 @@ pub(super) static TABLE: &[Saboteur] = &[
         about: "Takes the disappearance of a pod's object for the end of its containers.",
         races: &["B15", "V25"],
         breaks: Invariant::S1,
-        also: &[],
+        also: &[Invariant::S12],
         wrong: &[Wrong::Adds(unmounts_when_the_object_is_gone)],
         story: "b15-v25-grace-0-delete-unmounts-under-running-containers",
     },
