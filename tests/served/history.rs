@@ -105,7 +105,7 @@ fn a_thousand_dynamic_containers_later() {
     }
     assert_eq!(history(&node, &["--at", then]).lines().count(), items(&ran).len());
     println!("1,001 runs: GET ?fieldSelector=at=... {served:?}, nodefold history {read:?}");
-    assert!(served < Duration::from_secs(2) && read < Duration::from_secs(5), "{served:?}, {read:?}");
+    assert!(served < Duration::from_secs(5) && read < Duration::from_secs(20), "{served:?}, {read:?}");
 
     // As of the middle: what was known then, by the API and by the journal, and exactly as Kubernetes asks for it.
     let exact = format!("{RUNS}?resourceVersion={middle}&resourceVersionMatch=Exact");

@@ -11,6 +11,7 @@ use super::resource::Resource;
 use super::selection::Selection;
 use super::watching::Watching;
 use super::{body, resource};
+use crate::clock::monotonic;
 use hyper::body::Incoming;
 use hyper::{Method, Request};
 use serde_json::Value;
@@ -98,7 +99,7 @@ impl Caller {
         );
         if !asked.token.is_empty() {
             self.ask(target, What::Permission("list")).await?;
-            return self.server.listings.go_on(&of, &asked.token, asked.limit);
+            return self.server.listings.go_on(&of, &asked.token, asked.limit, monotonic());
         }
         if asked.exact.is_some() && selection.when != When::Now {
             return Err(Failure::bad_request(
@@ -109,13 +110,18 @@ impl Caller {
         let (items, version) = match self.ask(target, what).await? {
             Reply::List { items, version } => (items, version),
             Reply::Past(past) => (read(&self.server.reading, &past).await?, past.version),
-            _ => return Err(Failure::internal("a list was asked for")),
+            Reply::Object { .. }
+            | Reply::Watch(_)
+            | Reply::Log(_)
+            | Reply::Exec(_)
+            | Reply::Permitted
+            | Reply::Refused(_) => return Err(Failure::internal("a list was asked for")),
         };
         if let Some(least) = asked.least.filter(|least| *least > version) {
             return Err(Failure::too_large_version(least, version));
         }
         let meant: Vec<Arc<Value>> = items.into_iter().filter(|object| selection.takes(object)).collect();
-        Ok(self.server.listings.begin(of, meant, version, asked.limit))
+        Ok(self.server.listings.begin(of, meant, version, asked.limit, monotonic()))
     }
 
     async fn watch(

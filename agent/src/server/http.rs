@@ -409,7 +409,13 @@ impl Caller {
                         let object = found.pop().ok_or_else(none)?;
                         Reply::Object { object, created: false, warnings: Vec::new() }
                     }
-                    found => found,
+                    found @ (Reply::Object { .. }
+                    | Reply::List { .. }
+                    | Reply::Watch(_)
+                    | Reply::Log(_)
+                    | Reply::Exec(_)
+                    | Reply::Permitted
+                    | Reply::Refused(_)) => found,
                 };
                 shown(found, form, resource)
             }
