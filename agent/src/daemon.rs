@@ -141,6 +141,9 @@ impl Daemon {
     pub fn run(mut self, listener: &mut dyn Listener) -> Result<(), Fault> {
         let boot_id = boot_id().attempt(|| "read the kernel's boot id")?;
         // With its first list of files, so that what the start makes due finds the objects that it needs.
+        if let Ok(statuses) = crate::beneath::open_root(&self.settings.layout.data().join("status")) {
+            crate::volumes::remove_drafts(&statuses)?;
+        }
         self.write_statuses(self.pods_with_status())?;
         let mut first = vec![Fact::AgentStarted { boot_id }];
         self.files_changed.store(false, Ordering::SeqCst);

@@ -463,3 +463,19 @@ fn usage_and_refresh_look_at_nothing_outside_whatever_a_container_planted() {
     assert_eq!(fs::read_to_string(outside.join("keep")).unwrap(), "me");
     assert_eq!(host.mounts(), Vec::<String>::new());
 }
+
+#[test]
+fn a_record_that_was_written_half_keeps_no_directory() {
+    let host = Host::new();
+    let pod = host.pod("[{name: v, emptyDir: {}}]");
+    host.set_up(&pod, "v").unwrap();
+    let records = host.pod_dir(&pod).join("nodefold/volumes");
+    // An agent died between the draft and its rename: of this volume's record, and of one that never came to be.
+    for draft in ["v.json.tmp", "w.json.tmp"] {
+        fs::write(records.join(draft), "{").unwrap();
+    }
+    host.volumes.recover().unwrap();
+    host.tear_down(&pod, "v").unwrap();
+    assert_eq!(files_under(host.layout.data()), Vec::<String>::new());
+    assert!(!host.pod_dir(&pod).exists());
+}

@@ -10,7 +10,7 @@ mod payload;
 mod record;
 
 pub use empty_dir::memory_size;
-pub use record::write_whole;
+pub use record::{remove_drafts, write_whole};
 
 use crate::beneath;
 use crate::credentials::{Certificates, Tokens};
@@ -386,6 +386,7 @@ impl Volumes {
     /// Takes down what an earlier life of the agent left half-done. To be called before anything is set up.
     pub fn recover(&self) -> Result<(), Fault> {
         for (pod, dirs) in self.all_pods()? {
+            remove_drafts(&dirs.records)?;
             for name in record::volumes(&dirs.records)? {
                 if let Some(record) = record::read(&dirs.records, &name)?
                     && !record.ready

@@ -50,6 +50,19 @@ pub fn write_whole(dir: &OwnedFd, name: &str, bytes: &[u8]) -> Result<(), Fault>
     renameat(dir, &temporary, dir, name).attempt(|| format!("rename {temporary}"))
 }
 
+/// Removes what an agent left that died while it wrote a file of a directory whole. Nobody may write there meanwhile.
+pub fn remove_drafts(dir: &OwnedFd) -> Result<(), Fault> {
+    for name in beneath::names(dir).attempt(|| "list what is written")? {
+        if name.to_bytes().ends_with(b".tmp") {
+            match unlinkat(dir, &name, AtFlags::empty()) {
+                Ok(()) | Err(Errno::NOENT) => {}
+                Err(errno) => return Err(errno).attempt(|| "remove what was written half"),
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Notes a volume.
 pub fn write(records: &OwnedFd, volume: &str, record: &VolumeRecord) -> Result<(), Fault> {
     let text = serde_json::to_vec(record).map_err(|error| Fault::refused(error.to_string()))?;
