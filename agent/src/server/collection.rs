@@ -114,6 +114,7 @@ impl Caller {
             | Reply::Watch(_)
             | Reply::Log(_)
             | Reply::Exec(_)
+            | Reply::Call(_)
             | Reply::Permitted
             | Reply::Refused(_) => return Err(Failure::internal("a list was asked for")),
         };

@@ -414,6 +414,7 @@ impl Caller {
                     | Reply::Watch(_)
                     | Reply::Log(_)
                     | Reply::Exec(_)
+                    | Reply::Call(_)
                     | Reply::Permitted
                     | Reply::Refused(_)) => found,
                 };
