@@ -16,6 +16,7 @@ use core::ops::{Deref, DerefMut};
     serde(bound(serialize = "T: Clone + serde::Serialize", deserialize = "T: serde::Deserialize<'de>"))
 )]
 #[cfg_attr(feature = "rkyv", derive(rkyv::Archive, rkyv::Serialize, rkyv::Deserialize))]
+#[expect(clippy::box_collection, reason = "a list that is empty is to take a pointer, not three words")]
 pub struct Few<T>(Option<Box<Vec<T>>>);
 
 impl<T> Few<T> {
