@@ -10,15 +10,21 @@ use serde_json::Value;
 pub(super) fn identity(object: &Value, errors: &mut Errors) {
     errors.judge("");
     let name = text(at(object, "metadata"), "name");
-    let problems = match text(object, "kind") {
-        _ if name.is_empty() => return errors.required("metadata.name", "name or generateName is required"),
+    if name.is_empty() {
+        return errors.required("metadata.name", "name or generateName is required");
+    }
+    for problem in name_problems(object, name) {
+        errors.invalid("metadata.name", &Value::from(name), problem);
+    }
+}
+
+/// Roles are named as parts of paths are (`system:node`), most things as hosts are.
+fn name_problems(object: &Value, name: &str) -> Vec<&'static str> {
+    match text(object, "kind") {
         "Role" | "RoleBinding" | "ClusterRole" | "ClusterRoleBinding" => names::path_segment_problems(name),
         "Namespace" => names::dns_label_problems(name),
         "ClusterTrustBundle" => trust_bundle_name_problems(text(at(object, "spec"), "signerName"), name),
         _ => names::subdomain_problems(name),
-    };
-    for problem in problems {
-        errors.invalid("metadata.name", &Value::from(name), problem);
     }
 }
 
@@ -135,16 +141,16 @@ mod tests {
 
     #[test]
     fn a_name_is_what_its_kind_allows() {
-        let problem = |kind: &str, name: &str, signer: &str| {
+        let problems = |kind: &str, name: &str, signer: &str| {
             let object = json!({"kind": kind, "spec": {"signerName": signer}});
-            name_problem(&object, name)
+            name_problems(&object, name)
         };
-        assert_eq!(problem("ClusterRole", "system:node", ""), None);
-        assert!(problem("ClusterRoleBinding", "a/b", "").is_some());
-        assert!(problem("Role", "..", "").is_some());
-        assert_eq!(problem("ClusterTrustBundle", "example.com:x:roots", "example.com/x"), None);
-        assert!(problem("ClusterTrustBundle", "roots", "example.com/x").is_some());
-        assert!(problem("ClusterTrustBundle", "example.com:roots", "").is_some());
-        assert!(problem("Secret", "system:node", "").is_some());
+        assert!(problems("ClusterRole", "system:node", "").is_empty());
+        assert!(!problems("ClusterRoleBinding", "a/b", "").is_empty());
+        assert!(!problems("Role", "..", "").is_empty());
+        assert!(problems("ClusterTrustBundle", "example.com:x:roots", "example.com/x").is_empty());
+        assert!(!problems("ClusterTrustBundle", "roots", "example.com/x").is_empty());
+        assert!(!problems("ClusterTrustBundle", "example.com:roots", "").is_empty());
+        assert!(!problems("Secret", "system:node", "").is_empty());
     }
 }
