@@ -34,14 +34,14 @@ pub fn act(stage: &mut dyn Stage, verb: &Verb, title: &str) -> Result<Acted, Wor
         Verb::Create(object) if is_file(object) => put_file(stage, object)?,
         Verb::Update(object) if replaces_file(stage, object) => put_file(stage, object)?,
         Verb::Create(object) => {
-            let object = addressed(stage, object);
+            let object = sent(stage, object);
             let text = |path: &str| object.pointer(path).and_then(Value::as_str).unwrap_or("").to_owned();
             let (kind, namespace) = (text("/kind"), text("/metadata/namespace"));
             let uid = stage.server_mut().next_uid(&kind, &namespace, &text("/metadata/name"));
             ask(stage, title, Request::Create { object, uid })?
         }
         Verb::Update(object) => {
-            let object = addressed(stage, object);
+            let object = sent(stage, object);
             ask(stage, title, Request::Update { object })?
         }
         Verb::Dynamic(pod, patch) => {
@@ -163,7 +163,14 @@ fn ask(stage: &mut dyn Stage, title: &str, request: Request) -> Result<Acted, Wo
     stage.request(USER, title.to_owned(), request).map(Acted::Answered)
 }
 
-/// A manifest as a client sends it: in a namespace, and bound to the node as the scheduler would have it.
+/// A manifest as a client sends it, and as plugins complete it.
+fn sent(stage: &dyn Stage, object: &Value) -> Value {
+    let mut object = addressed(stage, object);
+    stage.server().give_account(&mut object);
+    object
+}
+
+/// In a namespace, and bound to the node as the scheduler would have it.
 fn addressed(stage: &dyn Stage, object: &Value) -> Value {
     let mut object = object.clone();
     let is_namespaced = !object["kind"].as_str().is_some_and(nodefold_api::is_cluster_scoped);

@@ -215,14 +215,18 @@ impl Server {
         PodUid(bits & !(0xf << 76) & !(0x3 << 62) | 0x4 << 76 | 0x2 << 62)
     }
 
-    /// What the scheduler and the ServiceAccount admission plugin do, and what a client that re-applies its manifest
-    /// relies on: the pod is bound to the node and runs under the namespace's default account (api-side S28).
+    /// What the scheduler does, and a kubelet with its static pods: the pod is bound to the node.
     pub fn bind(&self, object: &mut Value) {
+        if object["kind"] == "Pod" && object["spec"].is_object() && object["spec"]["nodeName"].is_null() {
+            object["spec"]["nodeName"] = json!(&*self.node_name);
+        }
+    }
+
+    /// What the ServiceAccount admission plugin does, and what a client that re-applies its manifest relies on: the pod runs
+    /// under the namespace's default account (api-side S28). A static pod never met the plugin, and its mirror may name none.
+    pub fn give_account(&self, object: &mut Value) {
         if object["kind"] != "Pod" || !object["spec"].is_object() {
             return;
-        }
-        if object["spec"]["nodeName"].is_null() {
-            object["spec"]["nodeName"] = json!(&*self.node_name);
         }
         if object["spec"]["serviceAccountName"].is_null() && object["spec"]["serviceAccount"].is_null() {
             object["spec"]["serviceAccountName"] = json!("default");

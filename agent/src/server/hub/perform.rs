@@ -315,7 +315,8 @@ fn placed(resource: &Resource, namespace: &str, object: &mut Value) -> Result<()
 /// What the server adds to new objects: what the ServiceAccount plugin and the namespace's life cycle do.
 fn complete(resource: &Resource, object: &mut Value) {
     match resource.kind {
-        "Pod" => {
+        // A mirror pod may name no account.
+        "Pod" if object["metadata"]["annotations"][nodefold_k8s::MIRROR_ANNOTATION].is_null() => {
             let spec = &mut object["spec"];
             if spec.is_object() && spec["serviceAccountName"].is_null() && spec["serviceAccount"].is_null() {
                 spec["serviceAccountName"] = json!("default");
