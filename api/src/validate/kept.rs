@@ -78,7 +78,8 @@ fn container(review: &Review<'_>, old: &Value, new: &Value, path: &str, errors: 
             errors.of("M6").forbidden(field, detail);
         }
     }
-    if policy(old) != policy(new) {
+    // As Go compares pointers: an empty policy is not the same as none.
+    if at(old, "dynamicVolumePolicy") != at(new, "dynamicVolumePolicy") {
         errors.of("D3").forbidden(format!("{path}.dynamicVolumePolicy"), "field is immutable");
     }
     let judged = ["image", "resources", "resizePolicy", "volumeMounts", "dynamicVolumePolicy"];

@@ -59,7 +59,7 @@ pub struct PodState {
     pub sandbox_retry: Retry,
     /// Containers: init, main and ephemeral in the order of their specs as added; removed ones stay until forgotten.
     pub containers: Vec<ContainerState>,
-    /// A name that is not in `containers` gets an incarnation not below this, so that no id comes twice.
+    /// A name that is added gets an incarnation not below this, so that no id comes twice.
     pub incarnation_floor: u32,
     /// Live instances that no record owns: killed, and held to hold everything (DESIGN §4 rule 3).
     pub surplus: Few<Surplus>,
@@ -414,23 +414,15 @@ impl PodState {
             Some(_) | None => None,
         }
     }
-    /// An incarnation for a name that is added now.
+    /// An incarnation for a name that is added now. Later ones of it than those kept may have been forgotten.
     pub fn next_incarnation(&self, name: &str) -> u32 {
-        self.containers
-            .iter()
-            .filter(|c| &*c.name == name)
-            .map(|c| c.incarnation + 1)
-            .max()
-            .unwrap_or(self.incarnation_floor)
+        let of_name = self.containers.iter().filter(|c| &*c.name == name);
+        of_name.map(|c| c.incarnation + 1).fold(self.incarnation_floor, u32::max)
     }
     /// A generation for a volume name that is added now.
     pub fn next_generation(&self, name: &str) -> u32 {
-        self.volumes
-            .iter()
-            .filter(|v| &*v.id.name == name)
-            .map(|v| v.id.generation + 1)
-            .max()
-            .unwrap_or(self.generation_floor)
+        let of_name = self.volumes.iter().filter(|v| &*v.id.name == name);
+        of_name.map(|v| v.id.generation + 1).fold(self.generation_floor, u32::max)
     }
     /// A volume, wherever it stood, is gone from there: its objects may be given up.
     pub fn let_go_of(&mut self, volume: &Volume) {

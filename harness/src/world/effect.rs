@@ -63,7 +63,7 @@ impl World {
     /// ended with 128.
     fn give_up(&mut self, command: &Command) {
         if let Action::StartContainer { container: id } = &command.action {
-            let finished_at = self.now;
+            let finished_at = self.faults.node_time(self.now);
             let key = (command.pod, id.clone());
             if let Some(container) =
                 self.runtime.containers.get_mut(&key).filter(|container| container.state == State::Created)
@@ -255,7 +255,7 @@ impl World {
         match self.runtime.containers.get_mut(&(pod, id.clone())) {
             Some(container) => match &container.state {
                 State::Created => {
-                    container.state = State::Running { started_at: now };
+                    container.state = State::Running { started_at: self.faults.node_time(now) };
                     if let Some((ending, after)) = self.faults.short_lived.get(&(pod, id.name.clone())) {
                         container.ending.get_or_insert(*ending);
                         let ends = Choice::ProcessEnds { pod, container: id.clone() };

@@ -61,13 +61,15 @@ impl World {
             }
         }
         let now = self.now;
+        // A runtime reads the clock that the agent reads.
+        let shown = self.faults.node_time(now);
         let Some(container) = self.runtime.containers.get_mut(&(pod, id.clone())) else { return };
         let started_at = match &container.state {
             State::Running { started_at } => Some(*started_at),
             State::Created => None,
             State::Exited(_) => return,
         };
-        let exit = container.ending.unwrap_or(Ending::KILLED).exit(started_at, now);
+        let exit = container.ending.unwrap_or(Ending::KILLED).exit(started_at, shown);
         container.state = State::Exited(exit.clone());
         self.records.push(Record::ProcessEnded { at: now, pod, container: id.clone(), exit });
         if self.agent.is_alive() {

@@ -99,7 +99,7 @@ fn kept(change: &Change<'_>, stored: &Value, container: &Value, path: &str, out:
             breaks(out, "D1", format!("{path}.volumeMounts"), FORBIDDEN);
         }
     }
-    if policy(stored) != policy(container) {
+    if stored["dynamicVolumePolicy"] != container["dynamicVolumePolicy"] {
         breaks(out, "D3", format!("{path}.dynamicVolumePolicy"), FORBIDDEN);
     }
     let may = ["image", "resources", "resizePolicy", "volumeMounts", "dynamicVolumePolicy"];

@@ -68,13 +68,20 @@ fn pod_phase(pod: &PodView, status: &PodStatus, report: &mut impl FnMut(Subject,
     let permitted = match before.phase {
         PodPhase::Pending => true,
         PodPhase::Running => phase != PodPhase::Pending,
-        PodPhase::Succeeded | PodPhase::Failed => phase == before.phase,
+        PodPhase::Succeeded | PodPhase::Failed => phase == before.phase || next_life_is_refused(pod, status),
     };
     if !permitted {
         let explanation =
             format!("the pod's phase goes from {} to {}", before.phase.as_str(), phase.as_str());
         report(Subject::Pod, explanation, &[*index]);
     }
+}
+
+/// A static pod that came back as it was has the same UID. If its next life is refused, nothing ever begins it but the status
+/// that says so.
+fn next_life_is_refused(pod: &PodView, status: &PodStatus) -> bool {
+    let comes_back = pod.wanted_again.is_some() || pod.came_back;
+    comes_back && pod.is_quiet() && status.phase == PodPhase::Failed && !status.reason.is_empty()
 }
 
 fn volume_phases(pod: &PodView, status: &PodStatus, report: &mut impl FnMut(Subject, String, &[usize])) {

@@ -404,14 +404,17 @@ fn note_container_changes(
     if wanted.resources != own.resources {
         changes.resources.get_or_insert(index);
     }
-    let otherwise_equal = Arc::ptr_eq(wanted, own) || {
-        let mut wanted = Container::clone(wanted);
-        wanted.mounts = own.mounts.clone();
-        wanted.resources = own.resources.clone();
-        wanted == **own
-    };
-    if !otherwise_equal {
+    let mut wanted = Container::clone(wanted);
+    wanted.mounts = own.mounts.clone();
+    wanted.resources = own.resources.clone();
+    if wanted != **own {
         changes.definition.get_or_insert(index);
+    }
+    // Beyond its image nothing of a container that stays may change: a removal and an addition came as one (api-side C5).
+    wanted.image = own.image.clone();
+    wanted.pull_policy = own.pull_policy;
+    if wanted != **own {
+        changes.removed.get_or_insert(index);
     }
 }
 
