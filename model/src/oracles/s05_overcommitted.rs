@@ -128,16 +128,18 @@ fn limit(room: &ResourceList, name: &ResourceName) -> Option<u64> {
 
 /// What the pod is charged for certain; `None` if nothing: not known to be admitted, or over.
 fn charge(pod: &PodView) -> Option<Charge> {
-    let admitted = pod.allocation.shown.is_some() || !pod.containers.is_empty();
-    // Whether it has run out of its time is told of a static pod by nothing but that it lies still.
-    let timed = pod.applied.as_ref().is_some_and(|p| p.spec.active_deadline.is_some());
-    let lies_still = pod.running().is_none() && !pod.has_a_sandbox();
+    let admitted = pod.allocation.was_shown() || !pod.containers.is_empty();
     let over = pod.terminal.is_some()
-        || (timed && lies_still)
         || (pod.termination.is_some() && pod.running().is_none())
         || pod.ran_to_its_end();
     if !admitted || over {
         return None;
+    }
+    let shown = pod.allocation.shown.as_ref().map(|(_, spec)| allocated_sum(spec)).unwrap_or_default();
+    // Whether it has run out of its time is told of a static pod by nothing but that it lies still.
+    let timed = pod.applied.as_ref().is_some_and(|p| p.spec.active_deadline.is_some());
+    if timed && pod.running().is_none() && !pod.has_a_sandbox() {
+        return Some(Charge { least: ResourceList::default(), shown });
     }
     let mut possible = pod.allocation.possible();
     let mut least = possible.next().map(|spec| allocated_sum(spec)).unwrap_or_default();
@@ -163,7 +165,6 @@ fn charge(pod: &PodView) -> Option<Charge> {
         }
     }
     least.raise_to(&actuated);
-    let shown = pod.allocation.shown.as_ref().map(|(_, spec)| allocated_sum(spec)).unwrap_or_default();
     Some(Charge { least, shown })
 }
 

@@ -66,7 +66,10 @@ fn remounted_without_leave(
         .max_by_key(|c| c.id.attempt)?;
     let own = former.spec.as_ref()?;
     let permitted = own.restart_on_mount_change || spec.restart_on_mount_change;
-    let same = former.mounts.as_ref().is_none_or(|before| before == mounts);
+    // What is mounted where, in whatever order it is listed.
+    let same = former.mounts.as_ref().is_none_or(|before| {
+        before.len() == mounts.len() && before.iter().all(|mount| mounts.contains(mount))
+    });
     (!permitted && !same && former.role != Role::Ephemeral).then(|| {
         let explanation = format!(
             "container {container} is created with other mounts than {} had although its policy is not RestartContainer",

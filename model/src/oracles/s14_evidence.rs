@@ -184,6 +184,9 @@ fn is_own_past(pod: &PodView, row: &ContainerStatus, last: &ContainerId) -> bool
     }
 }
 
+/// What a runtime shows as the exit code of a container that it could not start.
+const START_ERROR: i32 = 128;
+
 /// An exit is shown as it was seen; an end that nobody saw is 137.
 fn told_as_it_ended(
     pod: &PodView,
@@ -199,8 +202,10 @@ fn told_as_it_ended(
     };
     let Some(view) = pod.container(id) else { return };
     let lost = view.lost.is_some() && told.exit_code == MISSING_EVIDENCE;
+    // A start that was refused for good is an end, told at once. What a later list says of it changes nothing.
+    let refused = view.start_failed.is_some() && view.started.is_none() && told.exit_code == START_ERROR;
     let wrong = match (&view.exit, &view.life) {
-        (Some((_, exit)), _) if exit.code != told.exit_code && !lost => {
+        (Some((_, exit)), _) if exit.code != told.exit_code && !lost && !refused => {
             Some(format!("with exit code {}, and it ended with {}", told.exit_code, exit.code))
         }
         (Some(_), _) => None,

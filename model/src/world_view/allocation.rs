@@ -127,6 +127,11 @@ impl AllocationView {
         self.shown.iter().map(|(_, s)| s).chain(self.versions.iter().map(|v| &v.spec))
     }
 
+    /// An allocation was shown, be it that what was implied since says that another one holds now.
+    pub fn was_shown(&self) -> bool {
+        self.shown.is_some() || self.ruled_out.is_some()
+    }
+
     /// Whether nothing at all is known, so that nothing can be held against it.
     pub fn unknown(&self) -> bool {
         self.cut || (self.shown.is_none() && self.versions.is_empty())

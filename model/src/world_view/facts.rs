@@ -293,7 +293,7 @@ fn pod_fact(pod: &mut PodView, fact: &Fact, index: usize) {
         | Fact::PodResizeFailed { .. }
         | Fact::HookDone { .. } => {}
         Fact::StatusWriteFailed { error, .. } => match error.class {
-            ErrorClass::Final if !again => pod.status_refused = Some(index),
+            ErrorClass::Final if !again && !is_of_former_epoch(pod, fact) => pod.status_refused = Some(index),
             ErrorClass::Final | ErrorClass::Transient | ErrorClass::Uncertain => {}
         },
         // Not about one pod, or taken in elsewhere.
@@ -323,9 +323,12 @@ fn is_stale(pod: &PodView, fact: &Fact) -> bool {
         Fact::StatusWritten { .. } | Fact::StatusWriteFailed { .. } | Fact::ReleaseFailed { .. }
     );
     let Some(op) = answered(fact).filter(|_| !to_the_api) else { return false };
-    pod.last_op_before.is_some_and(|last| op <= last)
-        || pod.answered.contains(&op)
-        || is_of_the_past(pod, fact)
+    is_of_former_epoch(pod, fact) || pod.answered.contains(&op) || is_of_the_past(pod, fact)
+}
+
+/// The answer to an operation that an agent began which is no more.
+fn is_of_former_epoch(pod: &PodView, fact: &Fact) -> bool {
+    answered(fact).is_some_and(|op| pod.last_op_before.is_some_and(|last| op <= last))
 }
 
 /// The answer to a create or start of an instance that ended, was forgotten, and was followed by another.

@@ -91,12 +91,13 @@ impl WorldView {
             for pod in self.pods.values_mut() {
                 let in_flight = std::mem::take(&mut pod.in_flight);
                 for container in &mut pod.containers {
-                    // A create still in flight may bring it about after the list was read.
+                    // A create that was in flight when the list was asked for may bring it about after the list was read.
                     let being_made = in_flight
                         .iter()
                         .any(|o| o.verb == "create" && o.lane == Lane::Container(container.id.clone()));
+                    let doubted_since = container.life == Life::Unknown && container.life_index > asked;
                     let absent = container.commanded < asked && !listed.contains(&(pod.uid, &container.id));
-                    if absent && !being_made {
+                    if absent && !being_made && !doubted_since {
                         container.unanswered = None;
                         container.vanished(index);
                     }
