@@ -84,7 +84,8 @@ fn the_canary_is_found_and_its_story_is_short() {
     let shrunk = shrink(&report.history, &options.driven, &mut || true).unwrap();
     assert!(shrunk.is_minimal);
     let steps = &shrunk.history.steps;
-    assert!(steps.len() <= 4, "{}", shrunk.history.to_text("canary", ""));
+    // At most: a pod, a container that is added, its end, and time after each.
+    assert!(steps.len() <= 6, "{}", shrunk.history.to_text("canary", ""));
     assert!(steps.iter().any(|verb| matches!(verb, Verb::Exit { .. })));
     // What is kept breaks it again.
     let read = History::parse(&shrunk.history.to_text("canary", ""), "canary.yaml").unwrap();

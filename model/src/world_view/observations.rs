@@ -79,7 +79,7 @@ impl WorldView {
                         .iter()
                         .any(|o| o.verb == "sandbox" && o.lane == Lane::Sandbox(sandbox.attempt));
                     let absent = sandbox.index < asked && !ready.contains(&(*uid, sandbox.attempt));
-                    if absent && !being_made {
+                    if absent && !being_made && sandbox.live {
                         sandbox.live = false;
                         sandbox.index = index;
                     }

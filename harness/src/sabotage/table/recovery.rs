@@ -23,8 +23,9 @@ pub(super) static TABLE: &[Saboteur] = &[
         name: "overlooks-mounts-after-a-restart",
         about: "Overlooks a deleted pod's mounts when it looks around after a restart.",
         races: &["V3", "B16"],
-        breaks: Invariant::S8,
-        also: &[Invariant::S10, Invariant::S13, Invariant::L3],
+        // Before it lets the pod go, its last status says that the volume is gone.
+        breaks: Invariant::S13,
+        also: &[Invariant::S8, Invariant::S10, Invariant::L3],
         wrong: &[Wrong::Hears(overlooks_mounts_after_a_restart)],
         story: "b10-failed-became-succeeded",
     },

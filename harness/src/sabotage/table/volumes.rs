@@ -139,8 +139,9 @@ pub(super) static TABLE: &[Saboteur] = &[
         name: "forgets-an-uncertain-mount",
         about: "Takes a mount that was never confirmed for one that never happened, and lets its pod go.",
         races: &["V6", "V12"],
-        breaks: Invariant::S8,
-        also: &[Invariant::S7, Invariant::S13, Invariant::L3],
+        // Before it lets the pod go, its last status says that the volume is gone.
+        breaks: Invariant::S13,
+        also: &[Invariant::S7, Invariant::S8, Invariant::L3],
         wrong: &[Wrong::Says(forgets_an_uncertain_mount)],
         story: "v12-mount-that-timed-out-and-was-done",
     },
