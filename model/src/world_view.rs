@@ -169,7 +169,9 @@ impl WorldView {
                     self.static_names.remove(&key);
                 }
             }
-            if self.tombstones.insert(uid, Tombstone { index, last_op: pod.last_op }).is_none() {
+            // A life in which nothing was commanded has its former lives' operations before it.
+            let last_op = pod.last_op.max(pod.last_op_before);
+            if self.tombstones.insert(uid, Tombstone { index, last_op }).is_none() {
                 self.tombstone_order.push_back(uid);
             }
             if self.tombstone_order.len() > TOMBSTONES_KEPT

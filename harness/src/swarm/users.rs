@@ -334,10 +334,10 @@ fn add_volume(chance: &mut dyn Chance, profile: &Profile, pod: &Value, has: &[St
 fn add_this(chance: &mut dyn Chance, profile: &Profile, pod: &Value, name: &str, patch: &mut Patch) {
     patch.volumes.push(manifest::volume(chance, &profile.features, name));
     // A volume that nobody mounts waits; most are mounted by somebody who may be restarted for it.
-    if chance.once_in(5, 6) {
-        if let Some(container) = one_to_restart(chance, pod) {
-            patch.mount(&container, manifest::mount(name));
-        }
+    if chance.once_in(5, 6)
+        && let Some(container) = one_to_restart(chance, pod)
+    {
+        patch.mount(&container, manifest::mount(name));
     }
 }
 

@@ -15,7 +15,7 @@ use nodefold_core::command::{Action, Command, Subject};
 use nodefold_core::event::Fact;
 use nodefold_core::ids::PodUid;
 use nodefold_core::resources::{ResourceList, ResourceName};
-use nodefold_core::spec::PodSpec;
+use nodefold_core::spec::{PodSpec, RestartPolicy};
 use nodefold_core::time::Time;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -136,9 +136,11 @@ fn charge(pod: &PodView) -> Option<Charge> {
         return None;
     }
     let shown = pod.allocation.shown.as_ref().map(|(_, spec)| allocated_sum(spec)).unwrap_or_default();
-    // Whether it has run out of its time is told of a static pod by nothing but that it lies still.
+    // Whether a static pod has run out of its time, and whether one that is never restarted has lost its sandbox for good
+    // (kubelet-pods cases 40 and 58), is told by nothing but that it lies still.
     let timed = pod.applied.as_ref().is_some_and(|p| p.spec.active_deadline.is_some());
-    if timed && pod.running().is_none() && !pod.has_a_sandbox() {
+    let ran_once = pod.restart_policy() == Some(RestartPolicy::Never) && !pod.containers.is_empty();
+    if (timed || ran_once) && pod.running().is_none() && !pod.has_a_sandbox() {
         return Some(Charge { least: ResourceList::default(), shown });
     }
     let mut possible = pod.allocation.possible();
