@@ -1,4 +1,5 @@
-//! An apply configuration laid over an object, as MutatingAdmissionPolicies do it: nobody owns fields, nothing is removed.
+//! An apply configuration laid over an object. MutatingAdmissionPolicies do no more: nobody owns fields, nothing is removed. Who owns
+//! what, and what goes when nobody does any more, is server-side apply's and the server's to know.
 //!
 //! Owns which lists of a pod are maps, sets or one value, and which objects are one value (v1.Pod's own declarations).
 
@@ -72,8 +73,13 @@ pub fn lay_over(kind: &str, object: &Value, configuration: &Value) -> Result<Val
         return Err(atomic);
     }
     let mut new = object.clone();
-    merge(kind, &mut new, configuration, &mut Vec::new());
+    merge(kind, &mut new, configuration);
     Ok(new)
+}
+
+/// The configuration's fields, in the object: maps and list-maps are merged, members of sets are added, and the rest is replaced.
+pub fn merge(kind: &str, into: &mut Value, configuration: &Value) {
+    merge_at(kind, into, configuration, &mut Vec::new());
 }
 
 fn find_atomic<'v>(
@@ -106,7 +112,7 @@ fn find_atomic<'v>(
     }
 }
 
-fn merge<'v>(kind: &str, into: &mut Value, from: &'v Value, names: &mut Vec<&'v str>) {
+fn merge_at<'v>(kind: &str, into: &mut Value, from: &'v Value, names: &mut Vec<&'v str>) {
     match from {
         Value::Object(fields) => {
             if !into.is_object() {
@@ -114,7 +120,7 @@ fn merge<'v>(kind: &str, into: &mut Value, from: &'v Value, names: &mut Vec<&'v 
             }
             for (name, value) in fields {
                 names.push(name);
-                merge(kind, &mut into[name.as_str()], value, names);
+                merge_at(kind, &mut into[name.as_str()], value, names);
                 names.pop();
             }
         }
@@ -122,7 +128,7 @@ fn merge<'v>(kind: &str, into: &mut Value, from: &'v Value, names: &mut Vec<&'v 
             (ListShape::Map(keys), Some(there)) => {
                 for entry in entries {
                     match there.iter_mut().find(|other| is_same(other, entry, keys)) {
-                        Some(other) => merge(kind, other, entry, names),
+                        Some(other) => merge_at(kind, other, entry, names),
                         None => there.push(entry.clone()),
                     }
                 }

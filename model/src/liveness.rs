@@ -67,6 +67,8 @@ pub(crate) struct Quiet {
     woke: Option<Time>,
     /// The agent has seen the mount table since it started.
     mounts_seen: bool,
+    /// And all that the runtime has.
+    runtime_seen: bool,
 }
 
 impl Quiet {
@@ -81,6 +83,7 @@ impl Quiet {
             touched: BTreeSet::new(),
             woke: None,
             mounts_seen: false,
+            runtime_seen: false,
         }
     }
 
@@ -101,6 +104,7 @@ impl Quiet {
     pub(crate) fn agent_started(&mut self) {
         self.recent.clear();
         self.mounts_seen = false;
+        self.runtime_seen = false;
     }
 
     /// A fact is told: whose batch of commands ended before it is judged, and what it is about is looked at when its own ends.
@@ -110,6 +114,7 @@ impl Quiet {
         self.touched.extend(fact.pod());
         self.woke = matches!(fact, Fact::Tick).then_some(at);
         self.mounts_seen |= matches!(fact, Fact::MountsObserved { .. });
+        self.runtime_seen |= matches!(fact, Fact::RuntimeObserved { complete: true, .. });
         found
     }
 
@@ -117,8 +122,8 @@ impl Quiet {
     /// while the node is awake. A first unmount waits for nothing.
     fn kept_on(&mut self, world: &WorldView) -> Vec<Violation> {
         let mut found = Vec::new();
-        // Before it has looked around, an agent waits.
-        if world.runtime_unknown.is_some() || !self.mounts_seen {
+        // Before it has looked around, an agent waits, though a reboot may prove that nothing runs.
+        if !self.runtime_seen || !self.mounts_seen {
             self.let_go.clear();
             return found;
         }

@@ -3,10 +3,11 @@
 
 use super::super::ask::Manager;
 use super::super::failure::Failure;
-use super::fields::{Path, Shape, key_of, leaf_value, owned_fields, position, shape, spelled};
+use super::fields::{Path, leaf_value, owned_fields, position, spelled};
 use super::{Owner, add, owner, read, write};
 use nodefold_core::time::Time;
-use serde_json::{Map, Value};
+use nodefold_k8s::apply::merge;
+use serde_json::Value;
 
 /// The object that a first apply makes.
 pub fn applied_new(kind: &str, config: &mut Value, manager: &Manager, now: Time) {
@@ -53,7 +54,7 @@ pub fn applied(
             config.shift_remove(field);
         }
     }
-    merge(kind, &mut new, &config, &mut Vec::new());
+    merge(kind, &mut new, &config);
     let before = owners.iter().find(|owner| mine(owner)).map(|owner| owner.set.clone()).unwrap_or_default();
     let given_up: Vec<&Path> = before.difference(&wanted).collect();
     // An entry goes before its fields: without its key it would not be found.
@@ -109,40 +110,6 @@ fn without_nulls(value: &mut Value) {
         }
         Value::Array(entries) => entries.iter_mut().for_each(without_nulls),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-    }
-}
-
-fn merge<'v>(kind: &str, into: &mut Value, from: &'v Value, names: &mut Vec<&'v str>) {
-    match from {
-        Value::Object(fields) => {
-            if !into.is_object() {
-                *into = Value::Object(Map::new());
-            }
-            for (name, value) in fields {
-                names.push(name);
-                merge(kind, &mut into[name.as_str()], value, names);
-                names.pop();
-            }
-        }
-        Value::Array(entries) => match (shape(kind, names), into.as_array_mut()) {
-            (Shape::Map(keys), Some(there)) => {
-                for entry in entries {
-                    match position(there, &key_of(entry, keys)) {
-                        Some(at) => merge(kind, &mut there[at], entry, names),
-                        None => there.push(entry.clone()),
-                    }
-                }
-            }
-            (Shape::Set, Some(there)) => {
-                for entry in entries {
-                    if !there.contains(entry) {
-                        there.push(entry.clone());
-                    }
-                }
-            }
-            (Shape::Map(_) | Shape::Set | Shape::Atomic, _) => *into = from.clone(),
-        },
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => *into = from.clone(),
     }
 }
 

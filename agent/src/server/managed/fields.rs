@@ -1,6 +1,7 @@
 //! Fields as Kubernetes names them in `fieldsV1`: `f:` a field, `k:` an entry of a list-map by its keys, `v:` a member of a set.
-//! Owns which lists are maps, sets or atomic.
+//! Which lists are maps, sets or atomic is Kubernetes' declaration (`nodefold_k8s::apply`).
 
+use nodefold_k8s::apply::{ListShape, is_atomic_object, list_shape};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 
@@ -8,55 +9,6 @@ use std::collections::BTreeSet;
 pub type Path = Vec<String>;
 /// Fields.
 pub type Set = BTreeSet<Path>;
-
-/// How a list is merged.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Shape {
-    /// Entries are told apart by these fields.
-    Map(&'static [&'static str]),
-    /// Members are scalars, each for itself.
-    Set,
-    /// It is one value.
-    Atomic,
-}
-
-/// The list at a path of fields.
-pub fn shape(kind: &str, names: &[&str]) -> Shape {
-    match names {
-        ["metadata", "finalizers"] => return Shape::Set,
-        ["metadata", "ownerReferences"] => return Shape::Map(&["uid"]),
-        _ => {}
-    }
-    if kind == "ServiceAccount" && names == ["secrets"] {
-        return Shape::Map(&["name"]);
-    }
-    if kind != "Pod" {
-        return Shape::Atomic;
-    }
-    match names {
-        ["spec", "containers" | "initContainers" | "ephemeralContainers"] => Shape::Map(&["name"]),
-        ["spec", "volumes" | "imagePullSecrets" | "schedulingGates" | "resourceClaims"] => {
-            Shape::Map(&["name"])
-        }
-        ["spec", "hostAliases"] => Shape::Map(&["ip"]),
-        ["spec", "topologySpreadConstraints"] => Shape::Map(&["topologyKey", "whenUnsatisfiable"]),
-        ["status", "conditions"] => Shape::Map(&["type"]),
-        ["status", "podIPs" | "hostIPs"] => Shape::Map(&["ip"]),
-        ["status", "volumeStatuses"] => Shape::Map(&["name"]),
-        ["spec", _, "env"] | ["spec", _, "resources", "claims"] => Shape::Map(&["name"]),
-        ["spec", _, "ports"] => Shape::Map(&["containerPort", "protocol"]),
-        ["spec", _, "volumeMounts"] => Shape::Map(&["mountPath"]),
-        ["spec", _, "volumeDevices"] => Shape::Map(&["devicePath"]),
-        _ => Shape::Atomic,
-    }
-}
-
-/// Objects that are one value.
-fn is_atomic(names: &[&str]) -> bool {
-    let words =
-        ["configMapKeyRef", "secretKeyRef", "fieldRef", "resourceFieldRef", "labelSelector", "secretRef"];
-    names.last().is_some_and(|last| words.contains(last)) || names == ["spec", "nodeSelector"]
-}
 
 /// What only the server writes, and what names the object.
 fn is_system(names: &[&str]) -> bool {
@@ -91,7 +43,7 @@ pub fn owned_fields(kind: &str, part: &str, object: &Value) -> Set {
 fn collect<'v>(kind: &str, value: &'v Value, names: &mut Vec<&'v str>, path: &mut Path, out: &mut Set) {
     match value {
         Value::Null => {}
-        Value::Object(fields) if !fields.is_empty() && !is_atomic(names) => {
+        Value::Object(fields) if !fields.is_empty() && !is_atomic_object(names) => {
             for (name, value) in fields {
                 names.push(name);
                 if !is_system(names) {
@@ -102,8 +54,8 @@ fn collect<'v>(kind: &str, value: &'v Value, names: &mut Vec<&'v str>, path: &mu
                 names.pop();
             }
         }
-        Value::Array(entries) if !entries.is_empty() => match shape(kind, names) {
-            Shape::Map(keys) => {
+        Value::Array(entries) if !entries.is_empty() => match list_shape(kind, names) {
+            ListShape::Map(keys) => {
                 for entry in entries {
                     path.push(key_of(entry, keys));
                     out.insert(path.clone());
@@ -119,14 +71,14 @@ fn collect<'v>(kind: &str, value: &'v Value, names: &mut Vec<&'v str>, path: &mu
                     path.pop();
                 }
             }
-            Shape::Set => {
+            ListShape::Set => {
                 for entry in entries {
                     path.push(format!("v:{entry}"));
                     out.insert(path.clone());
                     path.pop();
                 }
             }
-            Shape::Atomic => drop(out.insert(path.clone())),
+            ListShape::Atomic => drop(out.insert(path.clone())),
         },
         Value::Object(_) | Value::Array(_) | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
             out.insert(path.clone());
