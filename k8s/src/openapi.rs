@@ -17,28 +17,11 @@ pub fn openapi_schemas<'n>(names: impl IntoIterator<Item = &'n str>) -> Map<Stri
         if let Some(of) = schema().named(name)
             && reached.insert(name)
         {
-            references(of, &mut wanted);
+            of.references(&mut wanted);
         }
     }
     let known = reached.into_iter().filter_map(|name| Some((name, schema().named(name)?)));
     known.map(|(name, of)| (name.to_owned(), described(name, of))).collect()
-}
-
-fn references<'t>(of: &'t Type, out: &mut Vec<&'t str>) {
-    match of {
-        Type::Named(name) => out.push(name),
-        Type::Object(fields) => fields.values().for_each(|field| references(field, out)),
-        Type::Map(inner) | Type::List(inner) => references(inner, out),
-        Type::Text
-        | Type::Base64
-        | Type::Timestamp
-        | Type::Amount
-        | Type::IntegerOrText
-        | Type::Integer32
-        | Type::Integer64
-        | Type::Flag
-        | Type::Anything => {}
-    }
 }
 
 /// A type with what is said of it and of its fields.

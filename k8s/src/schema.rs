@@ -81,6 +81,26 @@ impl Schema {
     }
 }
 
+impl Type {
+    /// The types that it names.
+    pub fn references<'t>(&'t self, out: &mut Vec<&'t str>) {
+        match self {
+            Type::Named(name) => out.push(name),
+            Type::Object(fields) => fields.values().for_each(|field| field.references(out)),
+            Type::Map(inner) | Type::List(inner) => inner.references(out),
+            Type::Text
+            | Type::Base64
+            | Type::Timestamp
+            | Type::Amount
+            | Type::IntegerOrText
+            | Type::Integer32
+            | Type::Integer64
+            | Type::Flag
+            | Type::Anything => {}
+        }
+    }
+}
+
 /// A type as the file writes it.
 fn read_type(of: &Value) -> Type {
     let inner = |name: &str| of.get(name).map(read_type).map(Box::new);
@@ -127,25 +147,9 @@ mod tests {
 
     #[test]
     fn every_named_type_exists() {
-        fn names<'t>(of: &'t Type, out: &mut Vec<&'t str>) {
-            match of {
-                Type::Named(name) => out.push(name),
-                Type::Object(fields) => fields.values().for_each(|f| names(f, out)),
-                Type::Map(inner) | Type::List(inner) => names(inner, out),
-                Type::Text
-                | Type::Base64
-                | Type::Timestamp
-                | Type::Amount
-                | Type::IntegerOrText
-                | Type::Integer32
-                | Type::Integer64
-                | Type::Flag
-                | Type::Anything => {}
-            }
-        }
         let schema = schema();
         let mut used = Vec::new();
-        schema.types.values().for_each(|t| names(t, &mut used));
+        schema.types.values().for_each(|of| of.references(&mut used));
         assert!(used.len() > 100, "only {} references", used.len());
         for name in used {
             assert!(schema.types.contains_key(name), "{name} is not defined");

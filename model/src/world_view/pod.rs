@@ -404,6 +404,10 @@ fn note_container_changes(
     if wanted.resources != own.resources {
         changes.resources.get_or_insert(index);
     }
+    // Nearly always nothing of it is new.
+    if Arc::ptr_eq(wanted, own) {
+        return;
+    }
     let mut wanted = Container::clone(wanted);
     wanted.mounts = own.mounts.clone();
     wanted.resources = own.resources.clone();
