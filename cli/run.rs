@@ -146,6 +146,10 @@ impl Observer for Told<'_, '_> {
             self.refused.get_or_insert(error);
         }
     }
+
+    fn time(&mut self, now: Time) {
+        self.view.time(now);
+    }
 }
 
 fn play(scenario: &Scenario, directory: Option<&Path>, args: &args::Run, out: &mut Out) -> Result<Ending> {

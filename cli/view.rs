@@ -72,6 +72,15 @@ impl<'o> View<'o> {
         for command in &folded.commands {
             self.record(&Record::Command { at, command: command.clone() });
         }
+        // What comes next comes later, if ever.
+        self.tell_moves();
+    }
+
+    /// Shows what happened before this moment.
+    pub fn time(&mut self, now: Time) {
+        if self.moves.iter().any(|(at, _)| *at < now) {
+            self.tell_moves();
+        }
     }
 
     /// Tells a record.

@@ -1,9 +1,10 @@
-//! A container's first process, to be ended by a story.
+//! A container's processes, as a story deals with them: its first is ended, all are looked at for whether they wait.
 
 use crate::fault::{Attempt, Fault};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::process::{Signal, pidfd_send_signal};
+use std::fs;
 use std::sync::Arc;
 
 /// How a story ends a process.
@@ -42,5 +43,37 @@ impl Process {
                 "on a real host a process can't be made to exit with {code}: have its command do so"
             ))),
         }
+    }
+}
+
+/// Whether a process waits for something that others do (`S` in `/proc/PID/stat`), or is gone.
+pub(crate) fn waits(pid: i32) -> bool {
+    // The name, in parentheses, can hold anything, more parentheses too.
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with(['S', 'Z', 'X']))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Command, Stdio};
+
+    #[test]
+    fn who_waits_and_who_works() {
+        let started = |program: &str, arguments: &[&str]| {
+            Command::new(program).args(arguments).stdout(Stdio::null()).spawn().unwrap()
+        };
+        let (mut sleeper, mut worker) =
+            (started("sleep", &["60"]), started("sh", &["-c", "while :; do :; done"]));
+        let waits_of = |child: &std::process::Child| waits(child.id() as i32);
+        while !waits_of(&sleeper) {
+            std::thread::yield_now();
+        }
+        assert!(!waits_of(&worker));
+        sleeper.kill().unwrap();
+        worker.kill().unwrap();
+        sleeper.wait().unwrap();
+        worker.wait().unwrap();
+        assert!(waits_of(&worker), "who is gone does nothing more");
     }
 }

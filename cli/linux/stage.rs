@@ -26,12 +26,22 @@ use nodefold_harness::{Brain, Record, Scenario, Stage, World};
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// How long an agent that died stays away, as with a service manager.
 const AGENT_RESTART: Nanos = Nanos::millis(500);
 
 /// How often a story's node measures: a story has few pods, and nobody wants to wait.
 const LOOK_EVERY: Nanos = Nanos::secs(1);
+
+/// A program that was let go is waited for until it waits itself, so that what a story does next finds its signal handlers in
+/// place. (A simulated program gets that far at once.) One that never waits is waited for no longer than this.
+const COMES_TO_REST: Nanos = Nanos::secs(1);
+/// Whether it waits by now is looked at this often.
+const LOOK_FOR_REST: Nanos = Nanos::millis(2);
+
+/// Whether a signal asked for the end is looked at this often.
+const LOOK_FOR_THE_END: Nanos = Nanos::millis(200);
 
 /// A run's log as the driver wants one.
 struct RunLog(Box<dyn FactLog>);
@@ -54,6 +64,8 @@ pub struct Ground {
     pub layout: Layout,
     /// Directories that stand for images.
     pub images: BTreeMap<String, PathBuf>,
+    /// Set by who wants the story to end.
+    pub interrupted: Arc<AtomicBool>,
 }
 
 /// The stage.
@@ -73,6 +85,8 @@ pub struct LinuxStage {
     gates: Vec<(PodUid, String)>,
     facts: NodeFacts,
     newest: BTreeMap<(PodUid, Name), ContainerId>,
+    /// Programs that were let go and have not been seen to wait yet, and when they began.
+    beginning: BTreeMap<(PodUid, ContainerId), Time>,
     records: Vec<Record>,
 }
 
@@ -108,6 +122,7 @@ impl LinuxStage {
             gates: Vec::new(),
             facts,
             newest: BTreeMap::new(),
+            beginning: BTreeMap::new(),
             records: Vec::new(),
         };
         stage.start_agent()?;
@@ -170,6 +185,9 @@ impl LinuxStage {
 
     /// Lets the next thing happen; waits for it no longer than to the moment. False: nothing did.
     fn step(&mut self, latest: Time) -> Result<bool, WorldError> {
+        if self.ground.interrupted.load(Ordering::Relaxed) {
+            return Err(host("interrupted"));
+        }
         self.take_deliveries();
         if let Some(fact) = self.inbox.pop_front() {
             self.tell(fact)?;
@@ -182,7 +200,7 @@ impl LinuxStage {
             self.tell(Fact::Tick)?;
             return Ok(true);
         }
-        let until = deadline.map_or(latest, |at| at.min(latest));
+        let until = deadline.map_or(latest, |at| at.min(latest)).min(now.after(LOOK_FOR_THE_END));
         match alive.backend.receive(until.since(now)) {
             Some(fact) => {
                 self.tell(fact)?;
@@ -195,6 +213,12 @@ impl LinuxStage {
     fn tell(&mut self, fact: Fact) -> Result<(), WorldError> {
         if let Fact::ContainerCreated { pod, container, .. } = &fact {
             self.newest.insert((*pod, container.name.clone()), container.clone());
+        }
+        if let Fact::ContainerStarted { pod, container, .. } = &fact {
+            self.beginning.insert((*pod, container.clone()), clock::now());
+        }
+        if let Fact::ContainerExited { pod, container, .. } = &fact {
+            self.beginning.remove(&(*pod, container.clone()));
         }
         let Some(alive) = &mut self.alive else { return Ok(()) };
         let folded = alive.driver.tell(vec![fact]).map_err(host)?;
@@ -234,6 +258,15 @@ impl LinuxStage {
             alive.backend.submit(&command);
         }
         Ok(())
+    }
+
+    /// Forgets the programs that have come to rest, and those that take their time.
+    fn look_for_rest(&mut self) {
+        let Some(alive) = &self.alive else { return };
+        let (runtime, now) = (alive.backend.runtime(), clock::now());
+        self.beginning.retain(|(pod, container), began| {
+            began.after(COMES_TO_REST) > now && !runtime.waits(*pod, container)
+        });
     }
 
     /// The bytes of an object that a request may have changed, for whoever writes them into volumes.
@@ -325,6 +358,12 @@ impl Stage for LinuxStage {
     }
 
     fn pass_one(&mut self, latest: Time) -> Result<bool, WorldError> {
+        if self.alive.is_some() && !self.beginning.is_empty() {
+            // No fact tells that a program has come to rest.
+            self.step(clock::now().after(LOOK_FOR_REST))?;
+            self.look_for_rest();
+            return Ok(true);
+        }
         self.step(latest)
     }
 
@@ -337,6 +376,9 @@ impl Stage for LinuxStage {
         }
         if alive.backend.in_flight() > 0 {
             waiting.push(format!("{} operations in flight", alive.backend.in_flight()));
+        }
+        if !self.beginning.is_empty() {
+            waiting.push(format!("{} programs that have just begun", self.beginning.len()));
         }
         if let Some((due, why)) = Brain::work_due(alive.driver.node())
             && due <= clock::now().after(within)

@@ -151,6 +151,9 @@ pub enum Record {
 pub trait Observer {
     /// The next record.
     fn record(&mut self, record: &Record);
+
+    /// Time has come so far, and whatever happened earlier was told. Who shows a run as it goes shows it now.
+    fn time(&mut self, _now: Time) {}
 }
 
 /// Listens and keeps nothing.

@@ -250,6 +250,7 @@ impl Run<'_> {
         for record in self.stage.take_records() {
             self.story.tell(record);
         }
+        self.story.tell_time(self.stage.now());
     }
 
     /// This moment, for a mark.

@@ -26,7 +26,7 @@ use crate::layout::{self, Layout};
 use crate::mounts;
 use crate::objects::Objects;
 use crate::pod::plan::{ContainerPlan, ExitRecord, StorageLimits};
-use crate::process::Process;
+use crate::process::{self, Process};
 use crate::volumes::Volumes;
 use crossbeam_channel::{Sender, unbounded};
 use link::Link;
@@ -332,6 +332,11 @@ impl Runtime {
             *of == pod && &*id.name == name && matches!(known.phase, Phase::Running { .. })
         });
         of_name.next().and_then(|(_, known)| known.pidfd.clone()).map(Process::new)
+    }
+
+    /// Whether each process of a container waits for something now, or none is left.
+    pub fn waits(&self, pod: PodUid, id: &ContainerId) -> bool {
+        self.cgroups.members(&self.group_of(pod, id)).into_iter().all(process::waits)
     }
 }
 

@@ -13,6 +13,7 @@ impl Run<'_> {
     pub(super) fn perform(&mut self, step: &Step) -> Result<(), Trouble> {
         match &step.verb {
             Verb::Settle(within) => self.settle(*within),
+            Verb::Advance(time) => self.advance(*time),
             Verb::Mark(name) => {
                 let moment = self.moment();
                 self.story.mark(name, moment);
@@ -32,7 +33,6 @@ impl Run<'_> {
             | Verb::Ephemeral(..)
             | Verb::Status(..)
             | Verb::Delete(_)
-            | Verb::Advance(_)
             | Verb::Exit { .. }
             | Verb::Probe { .. }
             | Verb::Usage { .. }
@@ -100,6 +100,17 @@ impl Run<'_> {
         self.tell_records();
         let leftovers = self.stage.simulation().map(|world| world.leftovers()).unwrap_or_default();
         self.story.judge_the_end(self.stage.node_now(), &leftovers);
+        Ok(())
+    }
+
+    /// Lets time pass, and tells what happens as it happens: on a real host somebody waits.
+    fn advance(&mut self, time: Nanos) -> Result<(), Trouble> {
+        let until = self.stage.now().after(time);
+        while self.stage.now() < until && self.story.violations.is_empty() && self.stage.pass_one(until)? {
+            self.tell_records();
+        }
+        // What is left of the time, in which nothing happens.
+        self.stage.pass_until(until)?;
         Ok(())
     }
 

@@ -86,6 +86,11 @@ impl<'o> Story<'o> {
         }
     }
 
+    /// Everything before this moment was told.
+    pub fn tell_time(&mut self, now: Time) {
+        self.observer.time(now);
+    }
+
     /// The next record.
     pub fn tell(&mut self, record: Record) {
         self.observer.record(&record);
