@@ -8,7 +8,9 @@ use nodefold_agent::housekeeping::Habits;
 use nodefold_agent::images::Images;
 use nodefold_agent::layout::Layout;
 use nodefold_agent::objects::Objects;
+use nodefold_agent::process::Process;
 use nodefold_agent::runtime::Parts;
+use nodefold_agent::volumes::Volumes;
 use nodefold_agent::{beneath, cleanup, clock, usage};
 use nodefold_api::{ApiEvent, Request, Response};
 use nodefold_core::command::{Action, Command};
@@ -78,12 +80,15 @@ pub struct LinuxStage {
     alive: Option<Alive>,
     /// What the next start recovers from.
     resting: Option<(Node, RunLog, u64)>,
+    down: Option<Down>,
     /// Facts that are there already: deliveries and answers of the API.
     inbox: VecDeque<Fact>,
     listing: Vec<Source>,
     /// Conditions of readiness gates that the agent is to hear of.
     gates: Vec<(PodUid, String)>,
     facts: NodeFacts,
+    /// What the node knows of them.
+    facts_told: NodeFacts,
     newest: BTreeMap<(PodUid, Name), ContainerId>,
     /// Programs that were let go and have not been seen to wait yet, and when they began.
     beginning: BTreeMap<(PodUid, ContainerId), Time>,
@@ -93,6 +98,13 @@ pub struct LinuxStage {
 struct Alive {
     driver: Driver<RunLog>,
     backend: Linux,
+}
+
+/// An agent that died: what goes on without it.
+struct Down {
+    back_at: Time,
+    processes: BTreeMap<(PodUid, Name), Process>,
+    volumes: Arc<Volumes>,
 }
 
 fn host(error: impl std::fmt::Display) -> WorldError {
@@ -117,9 +129,11 @@ impl LinuxStage {
             objects: Objects::default(),
             alive: None,
             resting: Some((node, RunLog(log), 0)),
+            down: None,
             inbox: VecDeque::new(),
             listing: Vec::new(),
             gates: Vec::new(),
+            facts_told: facts.clone(),
             facts,
             newest: BTreeMap::new(),
             beginning: BTreeMap::new(),
@@ -144,12 +158,35 @@ impl LinuxStage {
         let backend = Linux::open(parts, self.objects.clone()).map_err(host)?;
         self.alive = Some(Alive { driver: Driver::new(node, log, folded), backend });
         self.inbox.push_back(Fact::AgentStarted { boot_id: boot_id().map_err(host)? });
+        self.tell_node_facts();
         for source in [Source::File, Source::Api] {
             self.server.list(clock::now(), source)?;
             self.listing.push(source);
         }
         self.gates = self.server.list_gates();
         Ok(())
+    }
+
+    /// Also of what changed while the agent was down.
+    fn tell_node_facts(&mut self) {
+        if self.alive.is_some() && self.facts != self.facts_told {
+            self.facts_told = self.facts.clone();
+            self.inbox.push_back(Fact::NodeChanged(self.facts.clone()));
+        }
+    }
+
+    /// Waits for an agent that died, as a service manager does. False: it is not back by the moment.
+    fn wait_for_agent(&mut self, latest: Time) -> Result<bool, WorldError> {
+        let Some(down) = &self.down else { return Ok(false) };
+        let now = clock::now();
+        if now < down.back_at {
+            let until = down.back_at.min(latest).min(now.after(LOOK_FOR_THE_END));
+            clock::pause(until.since(now));
+            return Ok(clock::now() < latest);
+        }
+        self.down = None;
+        self.start_agent()?;
+        Ok(true)
     }
 
     /// Everything that a watch has for the agent, as facts.
@@ -187,6 +224,9 @@ impl LinuxStage {
     fn step(&mut self, latest: Time) -> Result<bool, WorldError> {
         if self.ground.interrupted.load(Ordering::Relaxed) {
             return Err(host("interrupted"));
+        }
+        if self.alive.is_none() {
+            return self.wait_for_agent(latest);
         }
         self.take_deliveries();
         if let Some(fact) = self.inbox.pop_front() {
@@ -391,8 +431,10 @@ impl Stage for LinuxStage {
     fn request(&mut self, user: &str, what: String, request: Request) -> Result<Response, WorldError> {
         let object = object_of(&request);
         let event = ApiEvent::new(clock::now(), request, user);
-        if let Some(alive) = &mut self.alive {
-            alive.driver.log_mut().0.request(&event)?;
+        match (&mut self.alive, &mut self.resting) {
+            (Some(alive), _) => alive.driver.log_mut().0.request(&event)?,
+            (None, Some((_, log, _))) => log.0.request(&event)?,
+            (None, None) => {}
         }
         let (response, stirred) = self.server.request(&event, self.alive.is_some());
         if let Some(object) = object {
@@ -420,14 +462,23 @@ impl Stage for LinuxStage {
 
     fn end_process(&mut self, name: &PodRef, container: &str, ending: Ending) -> Result<bool, WorldError> {
         let Some(pod) = self.server.uid(name) else { return Ok(false) };
-        let running = self.alive.as_ref().and_then(|alive| alive.backend.runtime().running(pod, container));
+        let running = match (&self.alive, &mut self.down) {
+            (Some(alive), _) => alive.backend.runtime().running(pod, container),
+            (None, Some(down)) => down.processes.remove(&(pod, Name::from(container))),
+            (None, None) => None,
+        };
         let Some(process) = running else { return Ok(false) };
         process.end(ending_of(ending)).map_err(host)?;
         Ok(true)
     }
 
     fn takes_up(&mut self, name: &PodRef, used: &Used, bytes: u64) -> Result<bool, WorldError> {
-        let (Some(pod), Some(alive)) = (self.server.uid(name), &self.alive) else { return Ok(false) };
+        let Some(alive) = &self.alive else {
+            return Err(host(
+                "on a real host files are written through the agent, which is down: `settle` first",
+            ));
+        };
+        let Some(pod) = self.server.uid(name) else { return Ok(false) };
         let dir = match used {
             Used::Volume(volume) => {
                 let id = VolumeId { name: volume.as_str().into(), generation: 0 };
@@ -448,6 +499,13 @@ impl Stage for LinuxStage {
         let Some(alive) = self.alive.take() else { return Ok(()) };
         self.records.push(Record::Crashed { at: clock::now(), host: false });
         let Alive { driver, backend } = alive;
+        let runtime = backend.runtime();
+        let names = runtime.containers().into_iter().map(|(pod, id, _)| (pod, id.name));
+        let processes = names
+            .filter_map(|(pod, name)| Some(((pod, name.clone()), runtime.running(pod, &name)?)))
+            .collect();
+        let back_at = clock::now().after(AGENT_RESTART);
+        self.down = Some(Down { back_at, processes, volumes: backend.volumes().clone() });
         backend.abandon();
         self.server.hang_up();
         self.inbox.clear();
@@ -461,11 +519,7 @@ impl Stage for LinuxStage {
             self.records.push(Record::InvariantBroken { at: clock::now(), violation });
         }
         self.resting = Some((after, log, folded));
-        let back = clock::now().after(AGENT_RESTART);
-        while clock::now() < back {
-            nodefold_agent::clock::pause(back.since(clock::now()));
-        }
-        self.start_agent()
+        Ok(())
     }
 
     fn change_node(&mut self, change: &NodeChange) -> Result<(), WorldError> {
@@ -479,7 +533,7 @@ impl Stage for LinuxStage {
             alive.backend.runtime().set_allocatable(self.facts.allocatable.clone());
             alive.backend.volumes().set_allocatable(self.facts.allocatable.clone());
         }
-        self.inbox.push_back(Fact::NodeChanged(self.facts.clone()));
+        self.tell_node_facts();
         Ok(())
     }
 
@@ -488,8 +542,12 @@ impl Stage for LinuxStage {
     }
 
     fn volumes_on_host(&self, pod: PodUid) -> Vec<Name> {
-        let names = self.alive.as_ref().map(|alive| alive.backend.volumes().names(pod));
-        names.and_then(Result::ok).unwrap_or_default()
+        let volumes = match (&self.alive, &self.down) {
+            (Some(alive), _) => alive.backend.volumes(),
+            (None, Some(down)) => &down.volumes,
+            (None, None) => return Vec::new(),
+        };
+        volumes.names(pod).unwrap_or_default()
     }
 
     fn left_of(&self, pod: PodUid) -> Vec<String> {
@@ -511,6 +569,8 @@ impl Stage for LinuxStage {
             let (mut node, mut log) = driver.into_parts();
             log.0.close(&mut node)?;
             self.resting = Some((node, log, folded));
+        } else if let Some((node, log, _)) = &mut self.resting {
+            log.0.close(node)?;
         }
         Ok(())
     }

@@ -7,9 +7,15 @@ use std::process::Stdio;
 #[test]
 fn scenarios_hold_on_this_host_and_their_journals_fold_again() {
     let directory = tempfile::tempdir().unwrap();
-    for name in ["workspace-swap", "warm-pod", "sidecar-upgrade", "missing-secret"] {
-        let file = format!("{}/examples/{name}.yaml", env!("CARGO_MANIFEST_DIR"));
-        let journal = directory.path().join(name).display().to_string();
+    for name in [
+        "examples/workspace-swap",
+        "examples/warm-pod",
+        "examples/sidecar-upgrade",
+        "examples/missing-secret",
+        "tests/scenarios/requests-and-an-end-while-the-agent-is-down",
+    ] {
+        let file = format!("{}/{name}.yaml", env!("CARGO_MANIFEST_DIR"));
+        let journal = directory.path().join(name.replace('/', "-")).display().to_string();
         // The run itself says (exit status 2) if a mount, a cgroup, a process or a directory is left behind.
         let run = nodefold(&["run", "--backend", "linux", "--journal", &journal, &file]);
         let told = String::from_utf8_lossy(&run.stdout).into_owned() + &String::from_utf8_lossy(&run.stderr);
