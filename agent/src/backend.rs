@@ -4,6 +4,7 @@ use crate::clock;
 use crate::credentials::{Certificates, Tokens};
 use crate::fault::Fault;
 use crate::housekeeping::Housekeeping;
+use crate::images::Image;
 use crate::objects::Objects;
 use crate::probes::Probes;
 use crate::runtime::{self, NewContainer, Parts, Runtime};
@@ -203,11 +204,18 @@ impl Backend for Linux {
                 })?;
                 Ok(Some(Fact::VolumeRefreshed { op, pod, volume, renew_at }))
             }),
-            Action::PullImage { container, image, policy } => self.work(command, move |linker| {
-                let image = linker.runtime.pull(&image, policy)?;
-                let image_id = image.id.into();
-                Ok(Some(Fact::ImagePulled { op, pod, container, image_id, already_present: true }))
-            }),
+            Action::PullImage { container, image, policy } => {
+                let pulled = move |image: Image| {
+                    let image_id = image.id.into();
+                    Fact::ImagePulled { op, pod, container, image_id, already_present: true }
+                };
+                match self.runtime.at_hand(&image) {
+                    // From this thread: the fact then becomes durable with those that wait already, not after them.
+                    Some(image) => drop(self.sender.send(pulled(image))),
+                    None => self
+                        .work(command, move |linker| Ok(Some(pulled(linker.runtime.pull(&image, policy)?)))),
+                }
+            }
             Action::CreateSandbox { attempt, pod: of, allocated } => self.work(command, move |linker| {
                 linker.runtime.create_sandbox(attempt, &of, &allocated)?;
                 let ip = (!allocated.host_network).then(|| runtime::POD_ADDRESS.into());

@@ -81,8 +81,7 @@ impl Images {
             );
             return Err(Fault::refused(message).because("InvalidImageName"));
         }
-        if let Some(path) = self.named.get(reference).or_else(|| self.named.get(names::repository(reference)))
-        {
+        if let Some(path) = self.path_of(reference) {
             return self.named(reference, path);
         }
         if let Some(image) = self.store.find(reference)? {
@@ -106,6 +105,27 @@ impl Images {
                  --image {reference}=PATH, or `nodefold image import` it)"
             )),
         })
+    }
+
+    /// An image that is here as it is: nothing is read in, made or waited for. None: ask [`Images::get`], where that can be.
+    pub fn at_hand(&self, reference: &str) -> Option<Image> {
+        if !names::is_valid(reference) {
+            return None;
+        }
+        match (self.path_of(reference), self.store.find(reference)) {
+            (Some(path), _) if path.is_dir() && !path.join("index.json").is_file() => directory(path).ok(),
+            (Some(_), _) | (None, Err(_)) => None,
+            (None, Ok(Some(image))) => Some(image),
+            (None, Ok(None)) if names::repository(reference) == BUILT_IN => {
+                self.busybox.try_lock().ok().and_then(|made| made.clone())
+            }
+            (None, Ok(None)) => None,
+        }
+    }
+
+    /// What somebody named so, with or without a tag.
+    fn path_of(&self, reference: &str) -> Option<&PathBuf> {
+        self.named.get(reference).or_else(|| self.named.get(names::repository(reference)))
     }
 
     /// What somebody named: a directory is the image itself; a layout or an archive is imported, again when it changed.
@@ -169,6 +189,24 @@ fn directory(path: &Path) -> Result<Image, Fault> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_at_hand_is_what_would_be_had() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path().join("root");
+        fs::create_dir(&root).unwrap();
+        let named =
+            BTreeMap::from([("a.local/b".into(), root), ("a.local/gone".into(), "/nonexistent".into())]);
+        let images = Images::new(&Layout::at(directory.path().join("node")), named);
+        let had = images.get("a.local/b:1", PullPolicy::IfNotPresent).unwrap();
+        assert_eq!(images.at_hand("a.local/b:1"), Some(had));
+        assert_eq!(images.at_hand(BUILT_IN), None, "it is made first");
+        let made = images.get(BUILT_IN, PullPolicy::IfNotPresent).unwrap();
+        assert_eq!(images.at_hand(BUILT_IN), Some(made));
+        for absent in ["a.local/gone:1", "x:1", "X y"] {
+            assert_eq!(images.at_hand(absent), None);
+        }
+    }
 
     #[test]
     fn what_is_not_there_is_refused_in_the_words_of_its_policy() {

@@ -46,6 +46,11 @@ pub struct NewContainer<'a> {
 }
 
 impl Runtime {
+    /// An image that is present, if a look tells.
+    pub fn at_hand(&self, reference: &str) -> Option<Image> {
+        self.images.at_hand(reference)
+    }
+
     /// Has an image present.
     pub fn pull(&self, reference: &str, policy: PullPolicy) -> Result<Image, Fault> {
         self.images.get(reference, policy)

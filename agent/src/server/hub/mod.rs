@@ -52,6 +52,8 @@ pub const AUDIT_STREAM: &str = "audit";
 
 /// Requests that wait together become durable together, no more than this many.
 const MOST_AT_ONCE: usize = 256;
+/// How many turns in a row also take what the host has to tell.
+const HEARS_BETWEEN: usize = 8;
 /// Without anything else to wait for, the loop looks up this often.
 const LONGEST_WAIT: Nanos = Nanos::secs(60);
 
@@ -212,7 +214,7 @@ impl Hub {
 
     /// Until nothing follows from what was asked and heard: makes it durable, folds it, lets it be seen, executes.
     fn settle(&mut self, listener: &mut dyn Listener) -> Result<(), Fault> {
-        loop {
+        for turn in 0.. {
             let now = clock::now().max(self.now);
             self.now = now;
             let mut facts = Vec::new();
@@ -239,10 +241,15 @@ impl Hub {
             for command in std::mem::take(&mut self.due) {
                 self.execute(command)?;
             }
+            // What came meanwhile becomes durable with what follows from this turn; who asks waits for a few turns of it only.
+            if turn < HEARS_BETWEEN {
+                self.hear(Nanos::ZERO);
+            }
             if self.inbox.is_empty() && self.untold.is_empty() && self.untold_past.is_empty() {
-                return Ok(());
+                break;
             }
         }
+        Ok(())
     }
 
     /// What is durable may be seen.
