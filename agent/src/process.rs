@@ -1,11 +1,16 @@
 //! A container's processes, as a story deals with them: its first is ended, all are looked at for whether they wait.
 
+use crate::clock;
 use crate::fault::{Attempt, Fault};
-use rustix::fd::OwnedFd;
+use nix::sys::ptrace;
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::Pid;
+use nodefold_core::time::Nanos;
+use rustix::fd::{AsRawFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::process::{Signal, pidfd_send_signal};
-use std::fs;
 use std::sync::Arc;
+use std::{fs, io};
 
 /// How a story ends a process.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -27,8 +32,8 @@ impl Process {
         Process { pidfd }
     }
 
-    /// Ends it. Of the ways to end, only KILL reaches the first process of a pid namespace whatever it does: any other
-    /// signal is its own to handle, and no outsider can make it exit with a code.
+    /// Ends it. Of all signals only KILL reaches the first process of a pid namespace whatever it does: any other is its own
+    /// to handle.
     pub fn end(&self, ending: Ending) -> Result<(), Fault> {
         match ending {
             Ending::Signal(9) => match pidfd_send_signal(&*self.pidfd, Signal::KILL) {
@@ -39,11 +44,77 @@ impl Process {
                 "on a real host a container's first process can't be ended by signal {number} from outside, only by KILL: \
                  write `exit: {{..., signal: KILL}}`, or have its command end by itself"
             ))),
-            Ending::Code(code) => Err(Fault::refused(format!(
-                "on a real host a process can't be made to exit with {code}: have its command do so"
-            ))),
+            Ending::Code(code) => exit_with(self.pid()?, code),
         }
     }
+
+    /// Its number here.
+    fn pid(&self) -> Result<i32, Fault> {
+        let path = format!("/proc/self/fdinfo/{}", self.pidfd.as_raw_fd());
+        let text = fs::read_to_string(&path).attempt(|| format!("read {path}"))?;
+        let pid = text.lines().find_map(|line| line.strip_prefix("Pid:")?.trim().parse().ok());
+        pid.filter(|pid| *pid > 0).ok_or_else(|| Fault::refused("the process has ended"))
+    }
+}
+
+/// A process that makes no system call for so long can't be made to end so.
+const LONGEST_BETWEEN_CALLS: Nanos = Nanos::secs(2);
+
+/// Makes a process exit with a code, as a debugger does: the next system call that it makes is `exit_group`.
+#[cfg(target_arch = "x86_64")]
+fn exit_with(pid: i32, code: i32) -> Result<(), Fault> {
+    let traced = Pid::from_raw(pid);
+    let told = || format!("trace process {pid}");
+    ptrace::seize(traced, ptrace::Options::PTRACE_O_TRACESYSGOOD).map_err(io::Error::from).attempt(told)?;
+    let changed = (|| -> Result<(), Fault> {
+        ptrace::interrupt(traced).map_err(io::Error::from).attempt(told)?;
+        // It stops, in the middle of a call as well: going on, it makes that call again.
+        until_stopped(traced)?;
+        ptrace::syscall(traced, None).map_err(io::Error::from).attempt(told)?;
+        let mut stop = until_stopped(traced)?;
+        while !matches!(stop, WaitStatus::PtraceSyscall(_)) {
+            let signal = if let WaitStatus::Stopped(_, signal) = stop { Some(signal) } else { None };
+            ptrace::syscall(traced, signal).map_err(io::Error::from).attempt(told)?;
+            stop = until_stopped(traced)?;
+        }
+        let mut registers = ptrace::getregs(traced).map_err(io::Error::from).attempt(told)?;
+        registers.orig_rax = libc::SYS_exit_group as u64;
+        registers.rdi = code as u64;
+        ptrace::setregs(traced, registers).map_err(io::Error::from).attempt(told)
+    })();
+    // It goes on, whatever became of it.
+    let let_go = ptrace::detach(traced, None).map_err(io::Error::from).attempt(told);
+    changed.and(let_go)
+}
+
+#[cfg(target_arch = "x86_64")]
+fn until_stopped(traced: Pid) -> Result<WaitStatus, Fault> {
+    let latest = clock::monotonic().0 + LONGEST_BETWEEN_CALLS.0;
+    loop {
+        let flags = WaitPidFlag::__WALL | WaitPidFlag::WNOHANG;
+        match waitpid(traced, Some(flags))
+            .map_err(io::Error::from)
+            .attempt(|| format!("wait for process {traced}"))?
+        {
+            WaitStatus::StillAlive if clock::monotonic().0 < latest => clock::pause(Nanos::millis(1)),
+            WaitStatus::StillAlive => {
+                // What detaches must find it stopped.
+                ptrace::interrupt(traced).ok();
+                waitpid(traced, Some(WaitPidFlag::__WALL)).ok();
+                return Err(Fault::refused(format!(
+                    "process {traced} makes no system call: it can't be made to exit, only killed"
+                )));
+            }
+            status => return Ok(status),
+        }
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn exit_with(_: i32, code: i32) -> Result<(), Fault> {
+    Err(Fault::refused(format!(
+        "on this architecture a process can't be made to exit with {code}: have its command do so"
+    )))
 }
 
 /// Whether a process waits for something that others do (`S` in `/proc/PID/stat`), or is gone.
@@ -57,6 +128,27 @@ pub(crate) fn waits(pid: i32) -> bool {
 mod tests {
     use super::*;
     use std::process::{Command, Stdio};
+
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn a_process_exits_with_the_code_that_it_is_told() {
+        use rustix::process::{Pid, PidfdFlags, pidfd_open};
+        let script = "trap '' TERM; while true; do sleep 0.01; done";
+        for (program, arguments, code) in [("sleep", ["60", "60"], 7), ("sh", ["-c", script], 255)] {
+            let mut child = Command::new(program).args(arguments).spawn().unwrap();
+            let pidfd = pidfd_open(Pid::from_child(&child), PidfdFlags::empty()).unwrap();
+            Process::new(Arc::new(pidfd)).end(Ending::Code(code)).unwrap();
+            assert_eq!(child.wait().unwrap().code(), Some(code));
+        }
+        let mut busy = Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
+        let pidfd = pidfd_open(Pid::from_child(&busy), PidfdFlags::empty()).unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        let refused = Process::new(Arc::new(pidfd)).end(Ending::Code(1)).unwrap_err();
+        assert!(refused.message.contains("makes no system call"), "{}", refused.message);
+        assert_eq!(busy.try_wait().unwrap(), None, "it goes on");
+        busy.kill().unwrap();
+        busy.wait().unwrap();
+    }
 
     #[test]
     fn who_waits_and_who_works() {

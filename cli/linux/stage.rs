@@ -23,15 +23,12 @@ use nodefold_core::{Backend, Config, Digest, Node};
 use nodefold_harness::brain::production;
 use nodefold_harness::log::FactLog;
 use nodefold_harness::scenario::{NodeChange, PodRef, Used};
-use nodefold_harness::world::{Ending, Server, WorldError, requested};
+use nodefold_harness::world::{AGENT_RESTART, Ending, Server, WorldError, requested};
 use nodefold_harness::{Brain, Record, Scenario, Stage, World};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-
-/// How long an agent that died stays away, as with a service manager.
-const AGENT_RESTART: Nanos = Nanos::millis(500);
 
 /// How often a story's node measures: a story has few pods, and nobody wants to wait.
 const LOOK_EVERY: Nanos = Nanos::secs(1);
@@ -92,6 +89,8 @@ pub struct LinuxStage {
     newest: BTreeMap<(PodUid, Name), ContainerId>,
     /// Programs that were let go and have not been seen to wait yet, and when they began.
     beginning: BTreeMap<(PodUid, ContainerId), Time>,
+    /// Containers whose process was made to end, of which the agent has not heard.
+    ending: BTreeSet<(PodUid, ContainerId)>,
     records: Vec<Record>,
 }
 
@@ -137,6 +136,7 @@ impl LinuxStage {
             facts,
             newest: BTreeMap::new(),
             beginning: BTreeMap::new(),
+            ending: BTreeSet::new(),
             records: Vec::new(),
         };
         stage.start_agent()?;
@@ -259,6 +259,7 @@ impl LinuxStage {
         }
         if let Fact::ContainerExited { pod, container, .. } = &fact {
             self.beginning.remove(&(*pod, container.clone()));
+            self.ending.remove(&(*pod, container.clone()));
         }
         let Some(alive) = &mut self.alive else { return Ok(()) };
         let folded = alive.driver.tell(vec![fact]).map_err(host)?;
@@ -410,12 +411,16 @@ impl Stage for LinuxStage {
     fn unsettled(&self, within: Nanos) -> Vec<String> {
         let Some(alive) = &self.alive else { return vec!["the agent is down".into()] };
         let mut waiting = Vec::new();
-        let on_the_way = self.server.on_the_way().count() + self.inbox.len() + self.listing.len();
+        let told = self.inbox.len() + self.listing.len() + self.gates.len();
+        let on_the_way = self.server.on_the_way().count() + told;
         if on_the_way > 0 {
             waiting.push(format!("{on_the_way} facts on their way"));
         }
         if alive.backend.in_flight() > 0 {
             waiting.push(format!("{} operations in flight", alive.backend.in_flight()));
+        }
+        if !self.ending.is_empty() {
+            waiting.push(format!("{} processes that end", self.ending.len()));
         }
         if !self.beginning.is_empty() {
             waiting.push(format!("{} programs that have just begun", self.beginning.len()));
@@ -469,6 +474,9 @@ impl Stage for LinuxStage {
         };
         let Some(process) = running else { return Ok(false) };
         process.end(ending_of(ending)).map_err(host)?;
+        if let Some(id) = self.newest.get(&(pod, Name::from(container))).filter(|_| self.alive.is_some()) {
+            self.ending.insert((pod, id.clone()));
+        }
         Ok(true)
     }
 
@@ -510,6 +518,8 @@ impl Stage for LinuxStage {
         self.server.hang_up();
         self.inbox.clear();
         self.listing.clear();
+        // Whoever comes back looks for itself.
+        self.ending.clear();
         let folded = driver.folded();
         let (mut before, mut log) = driver.into_parts();
         let recovered = log.0.recover(&production(self.config.clone()))?;

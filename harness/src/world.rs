@@ -32,6 +32,7 @@ pub use choice::{Choice, Chooser, Earliest, Enabled};
 pub use fault::{CrashPoint, Fault};
 pub use inflight::{OpKey, OpKind};
 pub use label::{object_name, probe_name};
+pub use latency::AGENT_RESTART;
 pub use rulebook::Answers;
 pub use rules::{Failure, Operation, Rules, Scope, TargetKind};
 pub use runtime::Ending;

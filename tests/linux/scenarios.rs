@@ -12,6 +12,7 @@ fn scenarios_hold_on_this_host_and_their_journals_fold_again() {
         "examples/warm-pod",
         "examples/sidecar-upgrade",
         "examples/missing-secret",
+        "tests/scenarios/readiness-gates",
         "tests/scenarios/requests-and-an-end-while-the-agent-is-down",
     ] {
         let file = format!("{}/{name}.yaml", env!("CARGO_MANIFEST_DIR"));
