@@ -152,7 +152,7 @@ impl Drawing<'_> {
                 self.lanes[of_pod as usize].take(seen.verb, None, None, at, number);
             }
         }
-        if let Payload::Object(object) = &seen.payload
+        if let Payload::Object(object) = &*seen.payload
             && seen.verb != Verb::PodDeleted
         {
             self.wanted(pod, object, at, number);

@@ -2,7 +2,9 @@
 //!
 //! What the files say themselves comes first; what is assumed is told in notes.
 
-use crate::evidence::{Draft, Name, Witness};
+use crate::evidence::Witness;
+use crate::kept::Kept;
+use crate::names::Sym;
 use crate::stamp::{Moment, SECOND, Stamp};
 use std::collections::BTreeMap;
 
@@ -25,7 +27,7 @@ pub struct Clock {
 /// A file's drafts and what it says of years and zones.
 pub struct Source<'a> {
     /// Its drafts.
-    pub drafts: &'a [Box<Draft>],
+    pub drafts: &'a [Kept],
     /// Years and months that it mentions.
     pub years: &'a [(i32, u8)],
     /// Zones that its retry deadlines are in.
@@ -43,8 +45,8 @@ pub fn learn(
     let this_year = today.year.unwrap_or(1970);
     let mut all_years: Vec<(i32, u8)> = sources.iter().flat_map(|s| s.years.iter().copied()).collect();
     for source in sources {
-        let dated = |d: &Draft| d.when.or(d.received).and_then(|w| w.year.map(|y| (y, w.month)));
-        all_years.extend(source.drafts.iter().filter_map(|d| dated(d)));
+        let dated = |d: &Kept| d.when().or(d.received()).and_then(|w| w.year.map(|y| (y, w.month)));
+        all_years.extend(source.drafts.iter().filter_map(dated));
     }
     all_years.sort_unstable();
     all_years.dedup();
@@ -67,7 +69,7 @@ pub fn learn(
     }
     if all_years.is_empty()
         && assumed_year.is_none()
-        && sources.iter().any(|s| s.drafts.iter().any(|d| d.when.is_some_and(|w| w.year.is_none())))
+        && sources.iter().any(|s| s.drafts.iter().any(|d| d.when().is_some_and(|w| w.year.is_none())))
     {
         notes.push(format!("no file says which year it is: the last one is assumed that puts nothing into the future (before {}-{:02}-{:02})", this_year, today.month, today.day));
     }
@@ -92,10 +94,10 @@ fn year_of(month: u8, mentions: &[(i32, u8)]) -> Option<i32> {
 }
 
 /// How far the writer's stamps usually are from the collector's, to the half hour: the most frequent distance.
-fn lead(drafts: &[Box<Draft>], found: &mut bool) -> i64 {
+fn lead(drafts: &[Kept], found: &mut bool) -> i64 {
     let mut seen: BTreeMap<i64, u32> = BTreeMap::new();
     for draft in drafts {
-        if let (Some(when), Some(received)) = (draft.when, draft.received)
+        if let (Some(when), Some(received)) = (draft.when(), draft.received())
             && when.offset.is_none()
             && received.offset.is_none()
         {
@@ -115,10 +117,10 @@ fn rounded(value: i64, to: i64) -> i64 {
 /// Zones: told by retry deadlines, by a collector's zone, or by witnesses of the same containers who tell theirs.
 fn zones(sources: &[Source<'_>], clocks: &mut [Clock], notes: &mut Vec<String>) {
     let mut assumed = false;
-    let zoned = sources.iter().flat_map(|s| s.drafts).any(|d| d.when.is_some_and(|w| w.offset.is_some()));
-    let mut first_zoned: BTreeMap<&Name, Moment> = BTreeMap::new();
+    let zoned = sources.iter().flat_map(|s| s.drafts).any(|d| d.when().is_some_and(|w| w.offset.is_some()));
+    let mut first_zoned: BTreeMap<Sym, Moment> = BTreeMap::new();
     for draft in sources.iter().flat_map(|s| s.drafts) {
-        if let (Some(when), Some(id)) = (draft.when, &draft.container.id)
+        if let (Some(when), Some(id)) = (draft.when(), draft.about.id)
             && when.offset.is_some()
             && matches!(draft.witness, Witness::Runtime | Witness::RuntimeEvents)
         {
@@ -127,7 +129,7 @@ fn zones(sources: &[Source<'_>], clocks: &mut [Clock], notes: &mut Vec<String>) 
         }
     }
     for (i, source) in sources.iter().enumerate() {
-        let bare = source.drafts.iter().any(|d| d.when.is_some_and(|w| w.offset.is_none()));
+        let bare = source.drafts.iter().any(|d| d.when().is_some_and(|w| w.offset.is_none()));
         if !bare {
             continue;
         }
@@ -136,11 +138,11 @@ fn zones(sources: &[Source<'_>], clocks: &mut [Clock], notes: &mut Vec<String>) 
             continue;
         }
         let mut votes: BTreeMap<i64, u32> = BTreeMap::new();
-        let mut first_bare: BTreeMap<&Name, Moment> = BTreeMap::new();
+        let mut first_bare: BTreeMap<Sym, Moment> = BTreeMap::new();
         // Writers that tell their zone, behind a collector that doesn't: they tell the collector's, and the kubelet's hour is
         // ahead of that by what its own lines are.
         for draft in source.drafts {
-            if let (Some(when), Some(received)) = (draft.when, draft.received)
+            if let (Some(when), Some(received)) = (draft.when(), draft.received())
                 && when.offset.is_some()
                 && received.offset.is_none()
             {
@@ -151,12 +153,12 @@ fn zones(sources: &[Source<'_>], clocks: &mut [Clock], notes: &mut Vec<String>) 
             }
         }
         for draft in source.drafts {
-            let Some(when) = draft.when.filter(|w| w.offset.is_none()) else { continue };
+            let Some(when) = draft.when().filter(|w| w.offset.is_none()) else { continue };
             let local = when.moment(clocks[i].years[usize::from(when.month.min(12))], 0);
-            if let Some(received) = draft.received.filter(|r| r.offset.is_some()) {
+            if let Some(received) = draft.received().filter(|r| r.offset.is_some()) {
                 *votes.entry(rounded(local.since(received.moment(1970, 0)), QUARTER)).or_default() += 1;
             }
-            if let Some(id) = &draft.container.id {
+            if let Some(id) = draft.about.id {
                 first_bare.entry(id).and_modify(|m| *m = local.min(*m)).or_insert(local);
             }
         }
@@ -181,10 +183,10 @@ fn zones(sources: &[Source<'_>], clocks: &mut [Clock], notes: &mut Vec<String>) 
 
 impl Clock {
     /// The moment of a draft, and whether the writer's clock had slipped.
-    pub fn moment(&self, draft: &Draft) -> (Option<Moment>, bool) {
+    pub fn moment(&self, draft: &Kept) -> (Option<Moment>, bool) {
         let year = |s: Stamp| self.years[usize::from(s.month.min(12))];
         let at = |s: Stamp| s.moment(year(s), self.offset);
-        match (draft.when, draft.received) {
+        match (draft.when(), draft.received()) {
             (Some(when), Some(received)) if when.offset.is_none() && received.offset.is_none() => {
                 // A line whose hour disagrees with its collector's as no other does: the collector is right.
                 let off =

@@ -3,6 +3,8 @@
 //! Importers write down what a line says and nothing else. Who "pod default/web" is, and when "0316 04:31" was, is
 //! decided in `identity` and `clock`, by all the evidence together.
 
+use crate::kept::Kept;
+use crate::names::Names;
 use crate::stamp::Stamp;
 use crate::verb::Verb;
 use nodefold_core::spec::Pod;
@@ -387,9 +389,10 @@ impl Skipped {
 /// What an importer hands over and counts.
 #[derive(Debug, Default)]
 pub struct Sink {
-    /// Drafts in the order of the input. Each has its own room: they are sorted and dealt, and are large.
-    #[expect(clippy::vec_box, reason = "moving a third of a kilobyte at each step costs more than the room")]
-    pub drafts: Vec<Box<Draft>>,
+    /// Drafts in the order of the input.
+    pub drafts: Vec<Kept>,
+    /// The names in them.
+    pub names: Names,
     /// Lines or objects not used, by reason.
     pub skipped: [u64; Skipped::COUNT],
     /// Lines that were understood as a record of some known writer.
@@ -404,67 +407,6 @@ pub struct Sink {
     pub reach: BTreeMap<u64, Stamp>,
     /// What happened on the way that a reader should know.
     pub remarks: BTreeMap<String, u64>,
-    names: Names,
-}
-
-/// Names that were seen lately: a log says the same UIDs, ids and names again and again, and each is kept once.
-#[derive(Default)]
-struct Names {
-    seen: Vec<Option<Name>>,
-}
-
-impl std::fmt::Debug for Names {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} names", self.seen.iter().flatten().count())
-    }
-}
-
-impl Names {
-    /// A power of two: as many names as a busy node's pods have at once.
-    const PLACES: usize = 8192;
-
-    fn share(&mut self, draft: &mut Draft) {
-        let (pod, container, volume) = (&mut draft.pod, &mut draft.container, &mut draft.volume);
-        for name in [
-            &mut pod.uid,
-            &mut pod.namespace,
-            &mut pod.name,
-            &mut container.id,
-            &mut container.name,
-            &mut volume.name,
-            &mut volume.unique,
-            &mut volume.plugin,
-        ]
-        .into_iter()
-        .flatten()
-        {
-            self.share_one(name);
-        }
-        // The same error comes every two seconds for days.
-        if let Payload::Text(text) | Payload::Retry { error: text, .. } | Payload::Count(_, text) =
-            &mut draft.payload
-        {
-            self.share_one(text);
-        }
-    }
-
-    fn share_one(&mut self, name: &mut Name) {
-        if self.seen.is_empty() {
-            self.seen.resize(Names::PLACES, None);
-        }
-        // Any place will do, so any quick mix of the bytes: a wrong one costs a name kept twice.
-        let (words, rest) = name.as_bytes().as_chunks::<8>();
-        let last = rest.iter().fold(0, |word, b| word << 8 | u64::from(*b));
-        let words = words.iter().map(|word| u64::from_le_bytes(*word)).chain([last]);
-        let mix = words.fold(name.len() as u64, |mix, word| {
-            (mix.rotate_left(5) ^ word).wrapping_mul(0x517c_c1b7_2722_0a95)
-        });
-        let place = &mut self.seen[(mix >> 51) as usize % Names::PLACES];
-        match place {
-            Some(known) if **known == **name => *name = known.clone(),
-            Some(_) | None => *place = Some(name.clone()),
-        }
-    }
 }
 
 impl Sink {
@@ -473,9 +415,33 @@ impl Sink {
         self.skipped[why as usize] += 1;
     }
     /// Hands over a draft.
-    pub fn push(&mut self, mut draft: Draft) {
-        self.names.share(&mut draft);
-        self.drafts.push(Box::new(draft));
+    pub fn push(&mut self, draft: Draft) {
+        self.drafts.push(Kept::new(draft, &mut self.names));
+    }
+    /// Takes in what was found in the lines that follow.
+    pub fn absorb(&mut self, next: Sink) {
+        let Sink { mut drafts, names, skipped, recognised, years, zones, verbosity, reach, remarks } = next;
+        let renamed = self.names.absorb(&names);
+        drafts.iter_mut().for_each(|k| k.rename(&renamed));
+        // Room that nothing is written to costs nothing, and moving house costs twice the room: so it is seldom.
+        let want = self.drafts.len() + drafts.len();
+        if want > self.drafts.capacity() {
+            self.drafts.reserve_exact((7 * self.drafts.len()).max(1 << 14).max(drafts.len()));
+        }
+        self.drafts.append(&mut drafts);
+        for (of, n) in self.skipped.iter_mut().zip(skipped) {
+            *of += n;
+        }
+        self.recognised += recognised;
+        self.years.extend(years);
+        for (zone, n) in zones {
+            *self.zones.entry(zone).or_default() += n;
+        }
+        self.verbosity = self.verbosity.max(verbosity);
+        self.reach.extend(reach);
+        for (remark, n) in remarks {
+            *self.remarks.entry(remark).or_default() += n;
+        }
     }
     /// Remarks something, once per kind with a count.
     pub fn remark(&mut self, what: &str) {

@@ -118,7 +118,7 @@ pub fn follow(trace: &Trace) -> Followed {
         without_spec: BTreeSet::new(),
     };
     for entry in &trace.entries {
-        if let (Some(pod), Payload::Object(object)) = (entry.pod, &entry.payload)
+        if let (Some(pod), Payload::Object(object)) = (entry.pod, &*entry.payload)
             && object.pod.is_some()
         {
             f.with_objects.insert(pod);
@@ -398,7 +398,7 @@ impl Follower<'_> {
 
     /// The exit code that any line tells of this instance.
     fn exit_code(&self, c: ContainerIx) -> Option<i32> {
-        let own = self.view.of_container(c).iter().map(|i| &self.trace.entries[*i].payload);
+        let own = self.view.of_container(c).iter().map(|i| &*self.trace.entries[*i].payload);
         own.filter_map(Payload::exit_code).map(|c| i32::try_from(c).unwrap_or(137)).next()
     }
 

@@ -6,6 +6,7 @@
 mod document;
 mod export;
 mod open_record;
+mod piece;
 
 use crate::evidence::{Draft, Name, Payload, Sink, Skipped, Witness};
 use crate::input::Line;
@@ -19,6 +20,7 @@ use crate::wrapper::{self, Unwrapped};
 use document::Document;
 use export::Export;
 use open_record::OpenRecord;
+pub use piece::Ahead;
 
 /// Processes that hold a kubelet (node-logs §1.6); others write their own logs.
 const KUBELETS: [&str; 11] = [
@@ -70,6 +72,9 @@ impl Default for Importer {
 }
 
 impl Importer {
+    /// So many processes are remembered.
+    const MOST_PROCESSES: usize = 4096;
+
     /// An importer that has seen nothing.
     pub fn new() -> Importer {
         Importer {
@@ -123,8 +128,7 @@ impl Importer {
 
     /// Remembers how far a process' records go.
     fn note_reach(&mut self) {
-        const MOST: usize = 4096;
-        if let Some(last) = self.last.filter(|_| self.sink.reach.len() < MOST) {
+        if let Some(last) = self.last.filter(|_| self.sink.reach.len() < Importer::MOST_PROCESSES) {
             self.sink.reach.insert(self.last_pid, last);
         }
     }

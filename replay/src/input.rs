@@ -9,7 +9,8 @@ use std::path::Path;
 
 /// No record of any known writer is longer; what follows is not read.
 pub const LONGEST_LINE: usize = 16 << 20;
-const CHUNK: usize = 1 << 20;
+/// How much is read by one processor at a time.
+const PIECE: usize = 1 << 18;
 
 /// Opens a file, or standard input for `-`.
 pub fn open(path: &Path) -> io::Result<Box<dyn Read>> {
@@ -40,15 +41,30 @@ pub fn decompress(mut reader: Box<dyn Read>) -> io::Result<Box<dyn Read>> {
     Ok(Box::new(whole))
 }
 
-/// A stream of lines.
+/// A stream of lines, in pieces.
 pub struct Lines {
     reader: Box<dyn Read>,
-    buffer: Vec<u8>,
-    filled: usize,
+    /// How much a piece has, but for a line that is longer.
+    each: usize,
+    /// What was read of the next piece.
+    rest: Vec<u8>,
     number: u64,
     bytes: u64,
+    widths: (usize, u32, usize),
     skipping: bool,
     ended: bool,
+    failed: Option<io::Error>,
+}
+
+/// Some whole lines that follow each other.
+pub struct Piece {
+    text: Vec<u8>,
+    /// The number of the first line, from 1.
+    pub first: u64,
+    /// How wide the widest line before it is, how many are so wide, and how wide the one just before it is.
+    pub widths: (usize, u32, usize),
+    /// It is one line that is longer than any record.
+    too_long: bool,
 }
 
 /// A line as it was read.
@@ -61,17 +77,39 @@ pub struct Line<'a> {
     pub too_long: bool,
 }
 
+impl Piece {
+    /// Hands over its lines.
+    pub fn lines(&self, each: &mut dyn FnMut(Line<'_>)) {
+        let mut number = self.first;
+        let mut start = 0;
+        while start < self.text.len() {
+            let end = memchr(b'\n', &self.text[start..]).map_or(self.text.len(), |at| start + at);
+            let text = if self.too_long { &self.text[start..end] } else { trim_cr(&self.text[start..end]) };
+            each(Line { number, text, too_long: self.too_long });
+            number += 1;
+            start = end + 1;
+        }
+    }
+}
+
 impl Lines {
     /// Lines of a reader.
     pub fn new(reader: Box<dyn Read>) -> Lines {
+        Lines::in_pieces_of(PIECE, reader)
+    }
+
+    /// Lines of a reader in pieces of some size.
+    pub fn in_pieces_of(each: usize, reader: Box<dyn Read>) -> Lines {
         Lines {
             reader,
-            buffer: vec![0; CHUNK],
-            filled: 0,
+            each,
+            rest: Vec::new(),
             number: 0,
             bytes: 0,
+            widths: (0, 0, 0),
             skipping: false,
             ended: false,
+            failed: None,
         }
     }
 
@@ -80,67 +118,90 @@ impl Lines {
         self.bytes
     }
 
-    /// Reads a piece and hands over its lines. False: that was all.
-    pub fn pump(&mut self, each: &mut dyn FnMut(Line<'_>)) -> io::Result<bool> {
-        if self.ended {
-            return Ok(false);
-        }
-        if self.filled == self.buffer.len() {
-            // A line longer than the buffer: grow, up to what a record may have.
-            let size = self.buffer.len() * 2;
-            self.buffer.resize(size, 0);
-        }
-        let read = self.reader.read(&mut self.buffer[self.filled..]);
-        let n = match read {
-            Ok(n) => n,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(true),
-            Err(error) => {
-                // A broken stream ends here; what it had is used.
-                self.ended = true;
-                self.last(each);
-                return Err(error);
-            }
-        };
-        self.bytes += n as u64;
-        if n == 0 {
-            self.ended = true;
-            self.last(each);
-            return Ok(false);
-        }
-        let searched = self.filled;
-        self.filled += n;
-        let mut start = 0;
-        let mut from = searched;
-        while let Some(at) = memchr(b'\n', &self.buffer[from..self.filled]) {
-            let end = from + at;
-            self.number += 1;
-            if self.skipping {
-                self.skipping = false;
-            } else {
-                each(Line { number: self.number, text: trim_cr(&self.buffer[start..end]), too_long: false });
-            }
-            start = end + 1;
-            from = start;
-        }
-        self.buffer.copy_within(start..self.filled, 0);
-        self.filled -= start;
-        if self.filled >= LONGEST_LINE {
-            if !self.skipping {
-                let text = &self.buffer[..LONGEST_LINE];
-                each(Line { number: self.number + 1, text, too_long: true });
-            }
-            self.skipping = true;
-            self.filled = 0;
-        }
-        Ok(true)
+    /// How many lines there were, the last one's number.
+    pub fn count(&self) -> u64 {
+        self.number
     }
 
-    fn last(&mut self, each: &mut dyn FnMut(Line<'_>)) {
-        if self.filled > 0 && !self.skipping {
-            self.number += 1;
-            each(Line { number: self.number, text: trim_cr(&self.buffer[..self.filled]), too_long: false });
+    /// Reads the next piece. `None`: that was all. A stream that breaks hands over what it had first.
+    pub fn piece(&mut self) -> io::Result<Option<Piece>> {
+        loop {
+            if !self.ended {
+                self.fill();
+            }
+            if self.skipping {
+                // The rest of a line that is too long, up to where the next one begins.
+                match memchr(b'\n', &self.rest) {
+                    Some(end) => {
+                        self.rest.drain(..=end);
+                        self.skipping = false;
+                        self.number += 1;
+                    }
+                    None => {
+                        self.rest.clear();
+                        if self.ended {
+                            (self.skipping, self.number) = (false, self.number + 1);
+                        }
+                    }
+                }
+                if !self.ended {
+                    continue;
+                }
+            }
+            let end = memchr::memrchr(b'\n', &self.rest).map(|at| at + 1);
+            let end = if self.ended { Some(self.rest.len()) } else { end };
+            match end {
+                Some(0) => return self.failed.take().map_or(Ok(None), Err),
+                Some(end) => {
+                    let rest = self.rest.split_off(end);
+                    let text = std::mem::replace(&mut self.rest, rest);
+                    return Ok(Some(self.told(text, false)));
+                }
+                None if self.rest.len() >= LONGEST_LINE => {
+                    let mut text = std::mem::take(&mut self.rest);
+                    text.truncate(LONGEST_LINE);
+                    self.skipping = true;
+                    let piece = self.told(text, true);
+                    // Its end counts it.
+                    self.number -= 1;
+                    return Ok(Some(piece));
+                }
+                None => {}
+            }
         }
-        self.filled = 0;
+    }
+
+    /// Reads as much as a piece has, or more of a line that is longer.
+    fn fill(&mut self) {
+        let had = self.rest.len();
+        let want = if had < self.each { self.each } else { (had * 2).min(LONGEST_LINE) };
+        self.rest.reserve_exact(want - had);
+        let more = (want - had) as u64;
+        if let Err(error) = (&mut self.reader).take(more).read_to_end(&mut self.rest) {
+            // A broken stream ends here; what it had is used.
+            (self.failed, self.ended) = (Some(error), true);
+        }
+        self.ended |= self.rest.len() < want;
+        self.bytes += (self.rest.len() - had) as u64;
+    }
+
+    /// A piece, and how many lines of which widths it has.
+    fn told(&mut self, text: Vec<u8>, too_long: bool) -> Piece {
+        let piece = Piece { text, first: self.number + 1, widths: self.widths, too_long };
+        let (mut widest, mut at_widest, mut previous) = self.widths;
+        let mut number = self.number;
+        piece.lines(&mut |line| {
+            number = line.number;
+            previous = line.text.len();
+            match previous.cmp(&widest) {
+                std::cmp::Ordering::Greater => (widest, at_widest) = (previous, 1),
+                std::cmp::Ordering::Equal => at_widest += 1,
+                std::cmp::Ordering::Less => {}
+            }
+        });
+        self.widths = (widest, at_widest, previous);
+        self.number = number;
+        piece
     }
 }
 
@@ -155,7 +216,9 @@ mod tests {
     fn lines(reader: Box<dyn Read>) -> Vec<(u64, Vec<u8>, bool)> {
         let mut lines = Lines::new(reader);
         let mut out = Vec::new();
-        while lines.pump(&mut |l| out.push((l.number, l.text.to_vec(), l.too_long))).expect("readable") {}
+        while let Some(piece) = lines.piece().expect("readable") {
+            piece.lines(&mut |l| out.push((l.number, l.text.to_vec(), l.too_long)));
+        }
         out
     }
 
@@ -164,7 +227,7 @@ mod tests {
         let text = b"a\r\n\nb".to_vec();
         let got = lines(Box::new(io::Cursor::new(text)));
         assert_eq!(got, [(1, b"a".to_vec(), false), (2, vec![], false), (3, b"b".to_vec(), false)]);
-        let long = [vec![b'x'; LONGEST_LINE + 5 * CHUNK], b"\nnext\n".to_vec()].concat();
+        let long = [vec![b'x'; LONGEST_LINE + 5 * PIECE], b"\nnext\n".to_vec()].concat();
         let got = lines(Box::new(io::Cursor::new(long)));
         assert_eq!(got.len(), 2);
         assert!(got[0].2 && got[0].1.len() == LONGEST_LINE);

@@ -17,6 +17,11 @@ pub struct Snapshots {
 }
 
 impl Snapshots {
+    /// Whether there was none yet.
+    pub fn is_empty(&self) -> bool {
+        !self.seen
+    }
+
     /// A snapshot `{"at":…,"mountinfo":[…]}`: told as what appeared and what went. False: it is none.
     pub fn read(&mut self, object: &Map<String, Value>, line: u64, sink: &mut Sink) -> bool {
         let Some(lines) = object.get("mountinfo").and_then(Value::as_array) else { return false };

@@ -1,14 +1,17 @@
 //! Reads files and streams into a trace. The one place with I/O.
 
 use crate::evidence::Skipped;
-use crate::importer::Importer;
-use crate::input::{self, Lines};
+use crate::importer::{Ahead, Importer};
+use crate::input::{self, Lines, Piece};
 use crate::merge::{Imported, Options, merge};
 use crate::own;
 use crate::trace::Trace;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read};
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Why an input can't be read at all.
 #[derive(Debug, thiserror::Error)]
@@ -78,7 +81,6 @@ pub fn read_stream(
     progress: &mut dyn FnMut(Progress<'_>),
 ) -> io::Result<Imported> {
     let mut importer = Importer::new();
-    let mut count = 0;
     let mut lines = match input::decompress(reader) {
         Ok(reader) => Lines::new(reader),
         // An archive whose very head is broken is damage, a file that can't be read is an error.
@@ -89,25 +91,67 @@ pub fn read_stream(
         }
         Err(error) => return Err(error),
     };
-    loop {
-        let more = lines.pump(&mut |line| {
-            count = line.number;
-            importer.line(&line);
-        });
-        progress(Progress { file: name, bytes: lines.bytes() });
-        match more {
-            Ok(true) => {}
-            Ok(false) => break,
-            Err(error) if lines.bytes() > 0 || error.kind() == io::ErrorKind::InvalidData => {
-                importer.sink.skip(Skipped::BrokenStream);
-                importer.sink.remark(&format!("a stream ends early: {error}"));
-                break;
-            }
-            Err(error) => return Err(error),
+    match pieces(&mut lines, &mut importer, &mut |bytes| progress(Progress { file: name, bytes })) {
+        Ok(()) => {}
+        Err(error) if lines.bytes() > 0 || error.kind() == io::ErrorKind::InvalidData => {
+            importer.sink.skip(Skipped::BrokenStream);
+            importer.sink.remark(&format!("a stream ends early: {error}"));
         }
+        Err(error) => return Err(error),
     }
     importer.finish();
-    Ok(Imported { name: name.to_owned(), lines: count, bytes: lines.bytes(), sink: importer.sink })
+    Ok(Imported { name: name.to_owned(), lines: lines.count(), bytes: lines.bytes(), sink: importer.sink })
+}
+
+/// Reads all pieces of a stream: several ahead, by as many processors as there are, and each taken in its turn. What is kept
+/// of the text at once is two batches.
+fn pieces(lines: &mut Lines, importer: &mut Importer, progress: &mut dyn FnMut(u64)) -> io::Result<()> {
+    const EACH: usize = 4;
+    let helpers = std::thread::available_parallelism().map_or(1, NonZero::get) - 1;
+    let mut batch = Vec::new();
+    let mut failed = None;
+    let mut read: Vec<(Piece, Option<Ahead>)> = Vec::new();
+    if helpers == 0 {
+        while let Some(piece) = lines.piece()? {
+            importer.piece(&piece, None);
+            progress(lines.bytes());
+        }
+        return Ok(());
+    }
+    loop {
+        let next = AtomicUsize::new(0);
+        let of_batch: Vec<OnceLock<Option<Ahead>>> = batch.iter().map(|_| OnceLock::new()).collect();
+        let ahead = || {
+            while let Some(at) = Some(next.fetch_add(1, Ordering::Relaxed)).filter(|at| *at < batch.len()) {
+                of_batch[at].get_or_init(|| Importer::read_ahead(&batch[at]));
+            }
+        };
+        let mut coming = Vec::new();
+        std::thread::scope(|scope| {
+            for _ in 0..helpers.min(batch.len()) {
+                scope.spawn(ahead);
+            }
+            // Meanwhile: what the batch before has found, and the text of the next one.
+            for (piece, ahead) in read.drain(..) {
+                importer.piece(&piece, ahead);
+            }
+            progress(lines.bytes());
+            while failed.is_none() && coming.len() < EACH * (helpers + 1) {
+                match lines.piece() {
+                    Ok(Some(piece)) => coming.push(piece),
+                    Ok(None) => break,
+                    Err(error) => failed = Some(error),
+                }
+            }
+            ahead();
+        });
+        read =
+            batch.into_iter().zip(of_batch.into_iter().map(|found| found.into_inner().flatten())).collect();
+        batch = coming;
+        if batch.is_empty() && read.is_empty() {
+            return failed.map_or(Ok(()), Err);
+        }
+    }
 }
 
 /// Reads texts that are in memory already, as if they were files of those names.
@@ -148,7 +192,9 @@ pub fn lines_of(
                 found.insert((file, line.number), format!("{text}{cut}"));
             }
         };
-        while let Ok(true) = lines.pump(&mut each) {}
+        while let Ok(Some(piece)) = lines.piece() {
+            piece.lines(&mut each);
+        }
     }
     Ok(found)
 }

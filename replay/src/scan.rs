@@ -8,7 +8,10 @@ use std::borrow::Cow;
 
 /// A shared string from bytes; what is no UTF-8 becomes U+FFFD.
 pub fn name(bytes: &[u8]) -> Name {
-    String::from_utf8_lossy(bytes).into_owned().into()
+    match str::from_utf8(bytes) {
+        Ok(text) => text.into(),
+        Err(_) => String::from_utf8_lossy(bytes).into_owned().into(),
+    }
 }
 
 /// Whether `needle` occurs.

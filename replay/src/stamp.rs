@@ -24,6 +24,46 @@ pub struct Stamp {
     pub offset: Option<i32>,
 }
 
+/// A time as written, or none, in half the room.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Packed {
+    of_day: i64,
+    offset: i32,
+    year: i16,
+    month: u8,
+    day: u8,
+}
+
+impl Packed {
+    const NO_YEAR: i16 = i16::MIN;
+    const NO_OFFSET: i32 = i32::MIN;
+    /// No month: no time at all.
+    const NONE: Packed = Packed { of_day: 0, offset: 0, year: 0, month: 0, day: 0 };
+
+    /// Packs it.
+    pub fn new(stamp: Option<Stamp>) -> Packed {
+        stamp.map_or(Packed::NONE, |s| Packed {
+            of_day: s.of_day,
+            offset: s.offset.unwrap_or(Packed::NO_OFFSET),
+            // Years that moments can be in have four digits.
+            year: s.year.map_or(Packed::NO_YEAR, |y| i16::try_from(y).unwrap_or(i16::MAX)),
+            month: s.month,
+            day: s.day,
+        })
+    }
+
+    /// The stamp in it.
+    pub fn stamp(self) -> Option<Stamp> {
+        (self.month != 0).then(|| Stamp {
+            year: (self.year != Packed::NO_YEAR).then(|| i32::from(self.year)),
+            month: self.month,
+            day: self.day,
+            of_day: self.of_day,
+            offset: (self.offset != Packed::NO_OFFSET).then_some(self.offset),
+        })
+    }
+}
+
 /// A moment: nanoseconds since the epoch, UTC.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Moment(pub i64);

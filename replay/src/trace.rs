@@ -2,6 +2,7 @@
 //! is about. What the evidence doesn't say stays unknown.
 
 use crate::evidence::{Name, Payload, Skipped, Witness};
+use crate::kept::Carried;
 use crate::stamp::{Moment, SECOND, Stamp};
 use crate::verb::Verb;
 use nodefold_model::Violation;
@@ -68,7 +69,7 @@ pub struct Entry {
     /// Of which volume.
     pub volume: Option<VolumeIx>,
     /// What more.
-    pub payload: Payload,
+    pub payload: Carried,
     /// How sure.
     pub confidence: Confidence,
     /// The line is cut.
@@ -76,6 +77,9 @@ pub struct Entry {
     /// The volume's directory had been renamed by a failed removal.
     pub artifact: bool,
 }
+
+/// A trace has millions.
+const _: () = assert!(size_of::<Entry>() <= 72);
 
 /// A pod's life.
 #[derive(Clone, Debug, Default)]
@@ -263,7 +267,7 @@ impl Trace {
             let _ = write!(text, "{} ", self.container_name(container));
         }
         text.push_str(entry.verb.phrase());
-        match &entry.payload {
+        match &*entry.payload {
             Payload::Nothing | Payload::Status(_) | Payload::Object(_) => {}
             Payload::Grace(seconds) => {
                 let _ = write!(text, ", grace {seconds}s");
@@ -292,7 +296,7 @@ impl Trace {
                 let _ = write!(text, " (uid {uid})");
             }
         }
-        if let Payload::Status(status) = &entry.payload
+        if let Payload::Status(status) = &*entry.payload
             && let Some(phase) = &status.phase
         {
             let _ = write!(text, ": phase {phase}");

@@ -3,8 +3,9 @@
 //! Kubernetes Events know names, PLEG knows ids, statuses know both. An instance that was told by name alone gets its
 //! id when a line has both, or when it is the only one that the id can be.
 
-use super::Placed;
 use crate::evidence::{Name, Payload, StatusSeen, Witness};
+use crate::kept::Kept;
+use crate::names::{BySym, Names, Sym};
 use crate::scan::is_uid;
 use crate::stamp::{Moment, SECOND};
 use crate::trace::{ContainerIx, ContainerLife, PodIx};
@@ -18,11 +19,32 @@ const LATE: i64 = 20 * SECOND;
 /// What is known of an id from anywhere in the input.
 #[derive(Clone, Debug, Default)]
 struct Known {
-    name: Option<Name>,
-    uid: Option<Name>,
+    name: Option<Sym>,
+    uid: Option<Sym>,
     sandbox: Option<bool>,
     deduced: bool,
-    in_sandbox: Option<Name>,
+    in_sandbox: Option<Sym>,
+}
+
+/// What is known of each id.
+#[derive(Default)]
+struct Ids {
+    all: Vec<(Sym, Known)>,
+    places: BySym<u32>,
+}
+
+impl Ids {
+    fn get(&self, id: Sym) -> Option<&Known> {
+        self.places.get(id).map(|place| &self.all[*place as usize].1)
+    }
+
+    fn room(&mut self, id: Sym) -> &mut Known {
+        let place = self.places.room(id).get_or_insert_with(|| {
+            self.all.push((id, Known::default()));
+            u32::try_from(self.all.len() - 1).unwrap_or(u32::MAX)
+        });
+        &mut self.all[*place as usize].1
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -37,12 +59,15 @@ struct Instance {
 }
 
 /// The containers of a trace.
-pub struct Containers {
+pub struct Containers<'n> {
     /// All lives.
     pub lives: Vec<ContainerLife>,
-    ids: BTreeMap<Name, Known>,
-    by_id: BTreeMap<Name, ContainerIx>,
-    by_name: BTreeMap<(PodIx, Name), Vec<Instance>>,
+    names: &'n Names,
+    ids: Ids,
+    /// All ids in the order of their letters, once a cut one is looked for.
+    sorted: std::cell::OnceCell<Vec<Sym>>,
+    by_id: BySym<ContainerIx>,
+    by_name: BTreeMap<(PodIx, Sym), Vec<Instance>>,
     /// Joins that are inferred.
     pub inferred: u64,
 }
@@ -78,52 +103,60 @@ pub fn status_of(payload: &Payload) -> Option<&StatusSeen> {
     }
 }
 
-impl Containers {
+impl<'n> Containers<'n> {
     /// Gathers every id with what any line says of it.
-    pub fn gather(placed: &[Placed]) -> Containers {
-        let mut ids: BTreeMap<Name, Known> = BTreeMap::new();
-        for p in placed {
-            let d = &p.draft;
-            if let Some(id) = d.container.id.as_ref().filter(|i| i.len() == FULL_ID) {
-                let known = ids.entry(id.clone()).or_default();
-                known.name = known.name.take().or_else(|| d.container.name.clone());
-                known.sandbox = known.sandbox.or(d.container.sandbox);
-                known.uid = known.uid.take().or_else(|| d.pod.uid.clone().filter(|u| is_uid(u.as_bytes())));
-                known.in_sandbox = known.in_sandbox.take().or_else(|| d.volume.path.clone());
+    pub fn gather(kept: &[Kept], names: &'n Names) -> Containers<'n> {
+        let mut ids = Ids::default();
+        let is_full = |id: &Sym| names.get(*id).len() == FULL_ID;
+        let readable = |uid: &Sym| is_uid(names.get(*uid).as_bytes());
+        for k in kept {
+            let about = &k.about;
+            if let Some(id) = about.id.filter(is_full) {
+                let known = ids.room(id);
+                known.name = known.name.or(about.container);
+                known.sandbox = known.sandbox.or(about.sandbox);
+                known.uid = known.uid.or_else(|| about.uid.filter(readable));
+                known.in_sandbox = known.in_sandbox.or(about.path);
                 if matches!(
-                    d.verb,
+                    k.verb,
                     Verb::StopRequested | Verb::StopReturned | Verb::HookStarted | Verb::StartFailed
                 ) {
                     known.sandbox = known.sandbox.or(Some(false));
                 }
             }
-            for c in status_of(&d.payload).map(|s| s.containers.as_slice()).unwrap_or_default() {
+            for c in status_of(&k.payload).map(|s| s.containers.as_slice()).unwrap_or_default() {
                 let both = [c.id.as_ref(), c.last.as_ref().map(|(id, ..)| id)];
-                for id in both.into_iter().flatten().filter(|i| i.len() == FULL_ID) {
-                    let known = ids.entry(id.clone()).or_default();
-                    known.name = known.name.take().or_else(|| c.name.clone());
+                for id in both.into_iter().flatten().filter_map(|id| names.find(id)).filter(is_full) {
+                    let known = ids.room(id);
+                    known.name = known.name.or_else(|| c.name.as_ref().and_then(|name| names.find(name)));
                     known.sandbox = Some(false);
-                    known.uid =
-                        known.uid.take().or_else(|| d.pod.uid.clone().filter(|u| is_uid(u.as_bytes())));
+                    known.uid = known.uid.or_else(|| about.uid.filter(readable));
                 }
             }
         }
-        let sandboxes: Vec<Name> = ids.values().filter_map(|k| k.in_sandbox.clone()).collect();
+        let sandboxes: Vec<Sym> = ids.all.iter().filter_map(|(_, k)| k.in_sandbox).collect();
         for sandbox in sandboxes {
-            ids.entry(sandbox).or_default().sandbox = Some(true);
+            ids.room(sandbox).sandbox = Some(true);
         }
         // A container's pod is its sandbox' pod.
-        let pods: BTreeMap<Name, Name> =
-            ids.iter().filter_map(|(id, k)| Some((id.clone(), k.uid.clone()?))).collect();
-        for known in ids.values_mut() {
-            if known.uid.is_none()
-                && let Some(uid) = known.in_sandbox.as_ref().and_then(|s| pods.get(s))
-            {
-                known.uid = Some(uid.clone());
+        let told: Vec<Option<Sym>> = ids.all.iter().map(|(_, known)| known.uid).collect();
+        let Ids { all, places } = &mut ids;
+        for (_, known) in all {
+            if known.uid.is_none() {
+                let sandbox = known.in_sandbox.and_then(|s| places.get(s));
+                known.uid = sandbox.and_then(|place| told[*place as usize]);
             }
         }
         deduce_sandboxes(&mut ids);
-        Containers { lives: Vec::new(), ids, by_id: BTreeMap::new(), by_name: BTreeMap::new(), inferred: 0 }
+        Containers {
+            lives: Vec::new(),
+            names,
+            ids,
+            sorted: std::cell::OnceCell::new(),
+            by_id: BySym::default(),
+            by_name: BTreeMap::new(),
+            inferred: 0,
+        }
     }
 
     fn push(&mut self, life: ContainerLife) -> ContainerIx {
@@ -131,30 +164,40 @@ impl Containers {
         ContainerIx(u32::try_from(self.lives.len() - 1).unwrap_or(u32::MAX))
     }
 
+    fn name(&self, sym: Option<Sym>) -> Option<Name> {
+        sym.map(|sym| self.names.get(sym).clone())
+    }
+
     /// The full id of a cut one: the single known id that begins so.
-    fn full(&mut self, id: &Name) -> (Name, bool) {
-        if id.len() == FULL_ID || self.ids.contains_key(id) {
-            return (id.clone(), false);
+    fn full(&self, id: Sym) -> (Sym, bool) {
+        let text = self.names.get(id);
+        if text.len() == FULL_ID || self.ids.get(id).is_some() {
+            return (id, false);
         }
-        let mut matching = self.ids.range(id.clone()..).take_while(|(k, _)| k.starts_with(&**id));
+        let sorted = self.sorted.get_or_init(|| {
+            let mut all: Vec<Sym> = self.ids.all.iter().map(|(id, _)| *id).collect();
+            all.sort_unstable_by_key(|id| self.names.get(*id));
+            all
+        });
+        let from = sorted.partition_point(|known| self.names.get(*known) < text);
+        let mut matching = sorted[from..].iter().take_while(|k| self.names.get(**k).starts_with(&**text));
         match (matching.next(), matching.next()) {
-            (Some((full, _)), None) => (full.clone(), true),
-            _ => (id.clone(), false),
+            (Some(full), None) => (*full, true),
+            _ => (id, false),
         }
     }
 
     /// The pod that an id's other lines tell.
-    pub fn pod_of_id(&self, id: &Name) -> Option<&Name> {
-        self.ids.get(id).and_then(|k| k.uid.as_ref())
+    pub fn pod_of_id(&self, id: Sym) -> Option<Sym> {
+        self.ids.get(id).and_then(|k| k.uid)
     }
 
     /// The container of a draft, and whether the join is inferred.
-    pub fn resolve(&mut self, p: &Placed, pod: Option<PodIx>) -> (Option<ContainerIx>, bool) {
-        let hint = &p.draft.container;
-        match (&hint.id, &hint.name) {
+    pub fn resolve(&mut self, p: &Kept, pod: Option<PodIx>) -> (Option<ContainerIx>, bool) {
+        match (p.about.id, p.about.container) {
             (Some(id), _) => {
                 let (id, inferred) = self.full(id);
-                let ix = self.with_id(&id, p, pod);
+                let ix = self.with_id(id, p, pod);
                 self.inferred += u64::from(inferred);
                 (Some(ix), inferred)
             }
@@ -166,7 +209,7 @@ impl Containers {
         }
     }
 
-    fn with_id(&mut self, id: &Name, p: &Placed, pod: Option<PodIx>) -> ContainerIx {
+    fn with_id(&mut self, id: Sym, p: &Kept, pod: Option<PodIx>) -> ContainerIx {
         if let Some(ix) = self.by_id.get(id).copied() {
             let life = &mut self.lives[ix.0 as usize];
             life.pod = life.pod.or(pod);
@@ -174,10 +217,10 @@ impl Containers {
             return ix;
         }
         let known = self.ids.get(id).cloned().unwrap_or_default();
-        let sandbox = known.sandbox.or(p.draft.container.sandbox).unwrap_or(false);
-        let name = known.name.clone().or_else(|| p.draft.container.name.clone());
+        let sandbox = known.sandbox.or(p.about.sandbox).unwrap_or(false);
+        let name = known.name.or(p.about.container);
         // An instance that was told by name alone may be this one.
-        let waiting = match (pod, &name, sandbox) {
+        let waiting = match (pod, name, sandbox) {
             (Some(pod), Some(name), false) => self.waiting(pod, Some(name), p.at),
             (Some(pod), None, false) => self.waiting(pod, None, p.at),
             _ => None,
@@ -186,22 +229,22 @@ impl Containers {
             Some((ix, by_name)) => {
                 self.inferred += u64::from(!by_name);
                 let life = &mut self.lives[ix.0 as usize];
-                life.id = Some(id.clone());
+                life.id = Some(self.names.get(id).clone());
                 ix
             }
             None => {
                 let life = ContainerLife {
                     pod,
-                    name: name.clone().filter(|_| !sandbox),
-                    id: Some(id.clone()),
+                    name: self.name(name.filter(|_| !sandbox)),
+                    id: Some(self.names.get(id).clone()),
                     sandbox,
                     deduced: known.deduced,
-                    attempt: p.draft.container.attempt,
+                    attempt: p.about.attempt,
                     ..ContainerLife::default()
                 };
                 let ix = self.push(life);
-                if let (Some(pod), Some(name), false) = (pod, &name, sandbox) {
-                    self.by_name.entry((pod, name.clone())).or_default().push(Instance {
+                if let (Some(pod), Some(name), false) = (pod, name, sandbox) {
+                    self.by_name.entry((pod, name)).or_default().push(Instance {
                         ix,
                         first: p.at,
                         created_by: 0,
@@ -213,22 +256,16 @@ impl Containers {
                 ix
             }
         };
-        self.by_id.insert(id.clone(), ix);
+        *self.by_id.room(id) = Some(ix);
         self.mark(ix, p);
         ix
     }
 
     /// The instance without an id that this one may be: of that name, or the only one of the pod.
-    fn waiting(&mut self, pod: PodIx, name: Option<&Name>, at: Moment) -> Option<(ContainerIx, bool)> {
-        let from = (pod, Name::from(""));
-        let mut found: Option<(&Name, usize)> = None;
-        for ((of, n), list) in self.by_name.range(from..) {
-            if *of != pod {
-                break;
-            }
-            if name.is_some_and(|name| name != n) {
-                continue;
-            }
+    fn waiting(&mut self, pod: PodIx, name: Option<Sym>, at: Moment) -> Option<(ContainerIx, bool)> {
+        let mut found: Option<(Sym, usize)> = None;
+        let range = (pod, name.unwrap_or(Sym::FIRST))..=(pod, name.unwrap_or(Sym::LAST));
+        for ((_, n), list) in self.by_name.range(range) {
             let open = |i: &Instance| !i.has_id && (!i.ended || at.since(i.first) < LATE);
             for (k, _) in list.iter().enumerate().filter(|(_, i)| open(i)) {
                 if found.is_some() {
@@ -236,10 +273,10 @@ impl Containers {
                     name?;
                     continue;
                 }
-                found = Some((n, k));
+                found = Some((*n, k));
             }
         }
-        let (n, k) = found.map(|(n, k)| (n.clone(), k))?;
+        let (n, k) = found?;
         let instance = &mut self.by_name.get_mut(&(pod, n))?[k];
         instance.has_id = true;
         Some((instance.ix, name.is_some()))
@@ -250,14 +287,15 @@ impl Containers {
         clippy::wildcard_enum_match_arm,
         reason = "names the few verbs it reads; the others say nothing to it"
     )]
-    fn mark(&mut self, ix: ContainerIx, p: &Placed) {
+    fn mark(&mut self, ix: ContainerIx, p: &Kept) {
         let life = &self.lives[ix.0 as usize];
-        let (Some(pod), Some(name)) = (life.pod, life.name.clone()) else { return };
+        let name = life.name.as_ref().and_then(|name| self.names.find(name));
+        let (Some(pod), Some(name)) = (life.pod, name) else { return };
         let list = self.by_name.entry((pod, name)).or_default();
         if let Some(instance) = list.iter_mut().find(|i| i.ix == ix) {
-            match p.draft.verb {
-                Verb::ContainerCreated => instance.created_by |= bit(p.draft.witness),
-                Verb::ContainerStarted => instance.started_by |= bit(p.draft.witness),
+            match p.verb {
+                Verb::ContainerCreated => instance.created_by |= bit(p.witness),
+                Verb::ContainerStarted => instance.started_by |= bit(p.witness),
                 Verb::ContainerDead | Verb::ContainerExited | Verb::ContainerGone | Verb::StopReturned => {
                     instance.ended = true;
                 }
@@ -271,13 +309,13 @@ impl Containers {
         clippy::wildcard_enum_match_arm,
         reason = "names the few verbs it reads; the others say nothing to it"
     )]
-    fn with_name(&mut self, pod: PodIx, name: &Name, p: &Placed) -> Option<ContainerIx> {
-        let verb = p.draft.verb;
-        let who = bit(p.draft.witness);
-        let others = self.by_name.get(&(pod, name.clone())).is_some_and(|l| !l.is_empty());
-        let list = self.by_name.entry((pod, name.clone())).or_default();
+    fn with_name(&mut self, pod: PodIx, name: Sym, p: &Kept) -> Option<ContainerIx> {
+        let verb = p.verb;
+        let who = bit(p.witness);
+        let list = self.by_name.entry((pod, name)).or_default();
+        let others = !list.is_empty();
         let near = |i: &Instance| p.at.since(i.first).abs() < LATE || !i.ended;
-        let events = p.draft.witness == Witness::Events;
+        let events = p.witness == Witness::Events;
         let nearest = |list: &[Instance], free: fn(&Instance, u16) -> bool| {
             let fits =
                 list.iter().enumerate().filter(|(_, i)| free(i, who) && p.at.since(i.first).abs() < LATE);
@@ -306,15 +344,15 @@ impl Containers {
         }
         let begins = matches!(verb, Verb::CreateStarted | Verb::ContainerCreated | Verb::ContainerStarted);
         // Compressed and late Events make no instances of their own where better witnesses speak.
-        if p.draft.witness == Witness::Events && others {
+        if p.witness == Witness::Events && others {
             return list.last().map(|i| i.ix);
         }
         if !begins && others {
             return list.last().map(|i| i.ix);
         }
-        let life = ContainerLife { pod: Some(pod), name: Some(name.clone()), ..ContainerLife::default() };
-        let ix = self.push(life);
-        self.by_name.entry((pod, name.clone())).or_default().push(Instance {
+        let of = Some(self.names.get(name).clone());
+        let ix = self.push(ContainerLife { pod: Some(pod), name: of, ..ContainerLife::default() });
+        self.by_name.entry((pod, name)).or_default().push(Instance {
             ix,
             first: p.at,
             created_by: 0,
@@ -327,29 +365,30 @@ impl Containers {
     }
 
     /// Takes ends that statuses tell: the runtime's own times, in whole seconds.
-    pub fn ends(&mut self, placed: &[Placed], mut moment: impl FnMut(u32, crate::stamp::Stamp) -> Moment) {
-        for p in placed {
-            if let (Payload::Exit(_, Some(at)), Some(id)) = (&p.draft.payload, &p.draft.container.id)
-                && let Some(ix) = self.by_id.get(id).copied()
+    pub fn ends(&mut self, kept: &[Kept], mut moment: impl FnMut(u32, crate::stamp::Stamp) -> Moment) {
+        let (by_id, names) = (&self.by_id, self.names);
+        let of = |id: &Name| names.find(id).and_then(|id| by_id.get(id)).map(|ix| ix.0 as usize);
+        for p in kept {
+            if let (Payload::Exit(_, Some(at)), Some(id)) = (&*p.payload, p.about.id)
+                && let Some(ix) = by_id.get(id)
             {
                 let life = &mut self.lives[ix.0 as usize];
                 life.finished_at = Some(moment(p.file, *at));
                 life.finished_coarse = false;
             }
-            for c in status_of(&p.draft.payload).map(|s| s.containers.as_slice()).unwrap_or_default() {
-                let of_state = c.id.as_ref().zip(c.finished_at).map(|(id, at)| (id.clone(), at));
-                let of_last = c.last.as_ref().and_then(|(id, _, at)| Some((id.clone(), (*at)?)));
+            for c in status_of(&p.payload).map(|s| s.containers.as_slice()).unwrap_or_default() {
+                let of_state = c.id.as_ref().zip(c.finished_at);
+                let of_last = c.last.as_ref().and_then(|(id, _, at)| Some((id, (*at)?)));
                 for (id, at) in of_state.into_iter().chain(of_last) {
-                    if let Some(ix) = self.by_id.get(&id).copied() {
-                        let life = &mut self.lives[ix.0 as usize];
-                        if life.finished_at.is_none() {
-                            life.finished_at = Some(moment(p.file, at));
-                            life.finished_coarse = at.of_day % SECOND == 0;
-                        }
+                    if let Some(life) = of(id).map(|place| &mut self.lives[place])
+                        && life.finished_at.is_none()
+                    {
+                        life.finished_at = Some(moment(p.file, at));
+                        life.finished_coarse = at.of_day % SECOND == 0;
                     }
                 }
-                if let Some(ix) = c.id.as_ref().and_then(|id| self.by_id.get(id)).copied() {
-                    self.lives[ix.0 as usize].init |= c.init;
+                if let Some(place) = c.id.as_ref().and_then(of) {
+                    self.lives[place].init |= c.init;
                 }
             }
         }
@@ -357,21 +396,20 @@ impl Containers {
 }
 
 /// A pod whose containers are known by id has one id more: its sandbox (derived).
-fn deduce_sandboxes(ids: &mut BTreeMap<Name, Known>) {
-    let mut by_pod: BTreeMap<Name, (u32, u32, Vec<Name>)> = BTreeMap::new();
-    for (id, known) in ids.iter() {
-        let Some(uid) = &known.uid else { continue };
-        let entry = by_pod.entry(uid.clone()).or_default();
-        match (known.sandbox, &known.name) {
+fn deduce_sandboxes(ids: &mut Ids) {
+    let mut by_pod: BTreeMap<Sym, (u32, u32, Vec<usize>)> = BTreeMap::new();
+    for (place, (_, known)) in ids.all.iter().enumerate() {
+        let Some(uid) = known.uid else { continue };
+        let entry = by_pod.entry(uid).or_default();
+        match (known.sandbox, known.name) {
             (Some(true), _) => entry.0 += 1,
             (Some(false), _) | (None, Some(_)) => entry.1 += 1,
-            (None, None) => entry.2.push(id.clone()),
+            (None, None) => entry.2.push(place),
         }
     }
     for (sandboxes, containers, unknown) in by_pod.into_values() {
-        if let ([one], 0, true) = (unknown.as_slice(), sandboxes, containers > 0)
-            && let Some(known) = ids.get_mut(one)
-        {
+        if let ([one], 0, true) = (unknown.as_slice(), sandboxes, containers > 0) {
+            let known = &mut ids.all[*one].1;
             known.sandbox = Some(true);
             known.deduced = true;
         }

@@ -9,21 +9,4 @@ mod volumes;
 
 pub use containers::{Containers, status_of};
 pub use pods::Pods;
-pub use volumes::Volumes;
-
-use crate::evidence::Draft;
-use crate::stamp::Moment;
-
-/// A draft with its place in time.
-pub struct Placed {
-    /// When.
-    pub at: Moment,
-    /// The witness has whole seconds only.
-    pub coarse: bool,
-    /// It has no time of its own.
-    pub untimed: bool,
-    /// Its file.
-    pub file: u32,
-    /// The draft.
-    pub draft: Box<Draft>,
-}
+pub use volumes::{Said, Volumes};

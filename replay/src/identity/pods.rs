@@ -1,7 +1,8 @@
 //! Pods: UIDs, names, and which life a name meant at which time.
 
-use super::Placed;
-use crate::evidence::{Name, Payload, PodHint};
+use crate::evidence::{Name, Payload};
+use crate::kept::{About, Kept};
+use crate::names::{BySym, Names, Sym};
 use crate::scan::is_uid;
 use crate::stamp::{Moment, SECOND};
 use crate::trace::{PodIx, PodLife};
@@ -18,31 +19,41 @@ struct Life {
     ending: bool,
 }
 
+/// Which of a name's lives without a UID is meant.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Nameless {
+    /// The only one.
+    Only,
+    /// One that was there before those with a UID.
+    Earlier,
+    /// One of which only the name's beginning is known.
+    Cut,
+}
+
 /// The pods of a trace.
-pub struct Pods {
+pub struct Pods<'n> {
     /// All lives.
     pub lives: Vec<PodLife>,
-    by_uid: BTreeMap<Name, PodIx>,
-    /// The UID that was asked for last: a log speaks of one pod for a while.
-    last_uid: Option<(Name, PodIx)>,
+    names: &'n Names,
+    by_uid: BySym<PodIx>,
+    /// Whether a name can be a UID.
+    valid: BySym<bool>,
     /// Pods whose name others have had, too.
     shared_name: Vec<bool>,
     /// By name alone: lives with a UID, in the order of their first evidence.
-    by_name: BTreeMap<Name, Vec<Life>>,
+    by_name: BTreeMap<Sym, Vec<Life>>,
     /// Lives that no UID is known for.
-    nameless: BTreeMap<(Option<Name>, Name, bool), PodIx>,
+    nameless: BTreeMap<(Option<Sym>, Sym, Nameless), PodIx>,
     /// Which life of a name was spoken of last, by UID.
-    recent: BTreeMap<Name, (PodIx, Moment)>,
+    recent: BySym<(PodIx, Moment)>,
     /// Joins that are inferred.
     pub inferred: u64,
     /// UIDs that somebody made unreadable.
     pub redacted: u64,
 }
 
-fn valid(hint: &PodHint) -> Option<&Name> {
-    hint.uid
-        .as_ref()
-        .filter(|u| is_uid(u.as_bytes()) || (u.len() >= 8 && !u.contains(['x', 'X', '{', '*', '<', '['])))
+fn can_be_uid(u: &Name) -> bool {
+    is_uid(u.as_bytes()) || (u.len() >= 8 && !u.contains(['x', 'X', '{', '*', '<', '[']))
 }
 
 /// Words of a pod that was there before they were said.
@@ -73,60 +84,68 @@ fn ends(verb: Verb) -> bool {
     )
 }
 
-impl Pods {
+impl<'n> Pods<'n> {
     /// Gathers every UID and name first: joins may be told after they are needed.
-    pub fn gather(placed: &[Placed]) -> Pods {
+    pub fn gather(kept: &[Kept], names: &'n Names) -> Pods<'n> {
         let mut pods = Pods {
             lives: Vec::new(),
-            by_uid: BTreeMap::new(),
-            last_uid: None,
+            names,
+            by_uid: BySym::default(),
+            valid: BySym::default(),
             shared_name: Vec::new(),
             by_name: BTreeMap::new(),
             nameless: BTreeMap::new(),
-            recent: BTreeMap::new(),
+            recent: BySym::default(),
             inferred: 0,
             redacted: 0,
         };
         let mut times: Vec<(Moment, Moment, bool)> = Vec::new();
-        for p in placed {
-            let hint = &p.draft.pod;
-            let Some(uid) = valid(hint) else {
-                pods.redacted += u64::from(hint.uid.is_some());
+        for k in kept {
+            let Some(uid) = k.about.uid else { continue };
+            let valid = pods.valid.room(uid);
+            if !*valid.get_or_insert_with(|| can_be_uid(names.get(uid))) {
+                pods.redacted += 1;
                 continue;
-            };
+            }
             let ix = pods.with_uid(uid);
             let slot = ix.0 as usize;
             if times.len() <= slot {
-                times.push((p.at, p.at, ends(p.draft.verb)));
+                times.push((k.at, k.at, ends(k.verb)));
             }
-            if !p.untimed {
+            if !k.untimed {
                 let (first, last, ending) = &mut times[slot];
-                *last = (*last).max(p.at);
-                if p.at < *first {
-                    (*first, *ending) = (p.at, ends(p.draft.verb));
+                *last = (*last).max(k.at);
+                if k.at < *first {
+                    (*first, *ending) = (k.at, ends(k.verb));
                 }
             }
             let life = &mut pods.lives[slot];
-            if !hint.cut {
-                life.name = life.name.take().or_else(|| hint.name.clone());
-                life.namespace = life.namespace.take().or_else(|| hint.namespace.clone());
+            if !k.about.name_cut {
+                let name = |sym: Option<Sym>| sym.map(|sym| names.get(sym).clone());
+                life.name = life.name.take().or_else(|| name(k.about.pod));
+                life.namespace = life.namespace.take().or_else(|| name(k.about.namespace));
             }
         }
         for (i, life) in pods.lives.iter().enumerate() {
-            if let Some(name) = &life.name {
+            if let Some(name) = life.name.as_ref().and_then(|name| names.find(name)) {
                 let (first, last, ending) = times[i];
                 let pod = PodIx(u32::try_from(i).unwrap_or(u32::MAX));
                 let life = Life { pod, begin: None, first, last, ending };
-                pods.by_name.entry(name.clone()).or_default().push(life);
+                pods.by_name.entry(name).or_default().push(life);
             }
         }
         pods.shared_name = vec![false; pods.lives.len()];
         for life in pods.by_name.values().filter(|lives| lives.len() > 1).flatten() {
             pods.shared_name[life.pod.0 as usize] = true;
         }
-        pods.bound(placed);
-        pods.by_elimination(placed);
+        pods.bound(kept);
+        pods.by_elimination(kept);
         pods
+    }
+
+    /// The UID of a draft, if it can be one.
+    fn uid(&self, about: &About) -> Option<Sym> {
+        about.uid.filter(|uid| self.valid.get(*uid) == Some(&true))
     }
 
     fn push(&mut self, life: PodLife) -> PodIx {
@@ -134,17 +153,14 @@ impl Pods {
         PodIx(u32::try_from(self.lives.len() - 1).unwrap_or(u32::MAX))
     }
 
-    fn with_uid(&mut self, uid: &Name) -> PodIx {
-        if let Some((_, ix)) = self.last_uid.as_ref().filter(|(last, _)| last == uid) {
+    fn with_uid(&mut self, sym: Sym) -> PodIx {
+        if let Some(ix) = self.by_uid.get(sym) {
             return *ix;
         }
-        if let Some(ix) = self.by_uid.get(uid).copied() {
-            self.last_uid = Some((uid.clone(), ix));
-            return ix;
-        }
+        let uid = self.names.get(sym).clone();
         let is_static = uid.len() == 32;
-        let ix = self.push(PodLife { uid: Some(uid.clone()), is_static, ..PodLife::default() });
-        self.by_uid.insert(uid.clone(), ix);
+        let ix = self.push(PodLife { uid: Some(uid), is_static, ..PodLife::default() });
+        *self.by_uid.room(sym) = Some(ix);
         ix
     }
 
@@ -153,16 +169,16 @@ impl Pods {
         clippy::wildcard_enum_match_arm,
         reason = "names the few verbs it reads; the others say nothing to it"
     )]
-    fn bound(&mut self, placed: &[Placed]) {
-        let mut comings: BTreeMap<&Name, Vec<Moment>> = BTreeMap::new();
-        let mut goings: BTreeMap<&Name, Vec<Moment>> = BTreeMap::new();
-        for p in placed {
-            let Some(name) = p.draft.pod.name.as_ref().filter(|_| valid(&p.draft.pod).is_none()) else {
+    fn bound(&mut self, kept: &[Kept]) {
+        let mut comings: BTreeMap<Sym, Vec<Moment>> = BTreeMap::new();
+        let mut goings: BTreeMap<Sym, Vec<Moment>> = BTreeMap::new();
+        for k in kept {
+            let Some(name) = k.about.pod.filter(|_| self.uid(&k.about).is_none()) else {
                 continue;
             };
-            match p.draft.verb {
-                Verb::PodAdded | Verb::PodReceived => comings.entry(name).or_default().push(p.at),
-                Verb::PodRemoved => goings.entry(name).or_default().push(p.at),
+            match k.verb {
+                Verb::PodAdded | Verb::PodReceived => comings.entry(name).or_default().push(k.at),
+                Verb::PodRemoved => goings.entry(name).or_default().push(k.at),
                 _ => {}
             }
         }
@@ -200,95 +216,97 @@ impl Pods {
     }
 
     /// One UID without a name and one name without a UID, and no other: they are the same pod, though no line says it.
-    fn by_elimination(&mut self, placed: &[Placed]) {
+    fn by_elimination(&mut self, kept: &[Kept]) {
         let mut unnamed = self.lives.iter().enumerate().filter(|(_, l)| l.name.is_none());
         let (Some((slot, _)), None) = (unnamed.next(), unnamed.next()) else { return };
-        let mut free: Option<(&PodHint, Verb)> = None;
-        for p in placed {
-            let hint = &p.draft.pod;
-            let Some(name) = hint.name.as_ref().filter(|_| valid(hint).is_none() && !hint.cut) else {
+        let mut free: Option<(Sym, Option<Sym>, Verb)> = None;
+        for k in kept {
+            let Some(name) = k.about.pod.filter(|_| self.uid(&k.about).is_none() && !k.about.name_cut) else {
                 continue;
             };
-            if self.by_name.contains_key(name) {
+            if self.by_name.contains_key(&name) {
                 continue;
             }
             match free {
-                None => free = Some((hint, p.draft.verb)),
-                Some((known, _)) if known.name == hint.name && known.namespace == hint.namespace => {}
+                None => free = Some((name, k.about.namespace, k.verb)),
+                Some((known, namespace, _)) if known == name && namespace == k.about.namespace => {}
                 Some(_) => return,
             }
         }
         // A pod that comes into view only later is not the one whose remains were there before.
-        let Some((hint, first)) = free else { return };
+        let Some((name, namespace, first)) = free else { return };
         if matches!(first, Verb::PodAdded | Verb::PodReceived | Verb::PodApplied) {
             return;
         }
         let life = &mut self.lives[slot];
-        life.name.clone_from(&hint.name);
-        life.namespace.clone_from(&hint.namespace);
+        life.name = Some(self.names.get(name).clone());
+        life.namespace = namespace.map(|sym| self.names.get(sym).clone());
         life.inferred = true;
         self.inferred += 1;
-        if let Some(name) = &hint.name {
-            let pod = PodIx(u32::try_from(slot).unwrap_or(u32::MAX));
-            let life =
-                Life { pod, begin: None, first: Moment(i64::MIN), last: Moment(i64::MAX), ending: false };
-            self.by_name.entry(name.clone()).or_default().push(life);
-        }
+        let pod = PodIx(u32::try_from(slot).unwrap_or(u32::MAX));
+        let life = Life { pod, begin: None, first: Moment(i64::MIN), last: Moment(i64::MAX), ending: false };
+        self.by_name.entry(name).or_default().push(life);
     }
 
     /// The pod of a draft, and whether the join is inferred.
-    pub fn resolve(&mut self, p: &Placed) -> (Option<PodIx>, bool) {
-        let hint = &p.draft.pod;
-        if let Some(uid) = valid(hint) {
-            return self.with_known_uid(uid, p);
+    pub fn resolve(&mut self, k: &Kept) -> (Option<PodIx>, bool) {
+        let about = &k.about;
+        if let Some(uid) = self.uid(about) {
+            return self.with_known_uid(uid, k);
         }
-        let Some(name) = hint.name.clone() else { return (None, false) };
-        if hint.cut {
-            return self.by_prefix(hint, &name);
+        let Some(sym) = about.pod else { return (None, false) };
+        if about.name_cut {
+            return self.by_prefix(about.namespace, sym);
         }
+        let namespace = about.namespace.map(|sym| self.names.get(sym));
         let fits = |life: &PodLife| {
-            hint.namespace.is_none() || life.namespace.is_none() || life.namespace == hint.namespace
+            namespace.is_none() || life.namespace.is_none() || life.namespace.as_ref() == namespace
         };
-        let mut earlier = false;
-        if let Some(lives) = self.by_name.get(&name) {
-            let lives: Vec<&Life> = lives.iter().filter(|l| fits(&self.lives[l.pod.0 as usize])).collect();
-            let chosen = lives.iter().rev().find(|l| l.begin.is_none_or(|b| b <= p.at)).map(|l| l.pod);
-            earlier = !lives.is_empty();
+        let mut kind = Nameless::Only;
+        if let Some(lives) = self.by_name.get(&sym) {
+            let fitting = || lives.iter().filter(|l| fits(&self.lives[l.pod.0 as usize]));
+            let chosen = fitting().rev().find(|l| l.begin.is_none_or(|b| b <= k.at)).map(|l| l.pod);
+            if fitting().next().is_some() {
+                kind = Nameless::Earlier;
+            }
             if let Some(chosen) = chosen {
                 let others =
-                    lives.iter().any(|l| l.pod != chosen && l.last.plus(SECOND) >= p.at && l.first <= p.at);
+                    fitting().any(|l| l.pod != chosen && l.last.plus(SECOND) >= k.at && l.first <= k.at);
                 // Two lives at once (static pods): who was spoken of just before is meant.
                 if others
-                    && let Some((recent, at)) = self.recent.get(&name)
-                    && p.at.since(*at) < SECOND
+                    && let Some((recent, at)) = self.recent.get(sym)
+                    && k.at.since(*at) < SECOND
                 {
                     self.inferred += 1;
                     return (Some(*recent), true);
                 }
-                self.fill(chosen, hint);
-                return (Some(chosen), others || self.lives[chosen.0 as usize].inferred);
+                let life = &mut self.lives[chosen.0 as usize];
+                if life.namespace.is_none() {
+                    life.namespace = namespace.cloned();
+                }
+                return (Some(chosen), others || life.inferred);
             }
         }
-        let key = (hint.namespace.clone(), name.clone(), earlier);
-        let key = match self.nameless.get(&key) {
-            Some(ix) => return (Some(*ix), false),
-            None => key,
-        };
-        let life = PodLife { namespace: hint.namespace.clone(), name: Some(name), ..PodLife::default() };
+        let key = (about.namespace, sym, kind);
+        if let Some(ix) = self.nameless.get(&key) {
+            return (Some(*ix), false);
+        }
+        let name = self.names.get(sym).clone();
+        let life = PodLife { namespace: namespace.cloned(), name: Some(name), ..PodLife::default() };
         let ix = self.push(life);
         self.nameless.insert(key, ix);
         (Some(ix), false)
     }
 
     /// The pod of a UID, which a draft says or its container's other lines tell.
-    pub fn with_known_uid(&mut self, uid: &Name, p: &Placed) -> (Option<PodIx>, bool) {
+    pub fn with_known_uid(&mut self, uid: Sym, k: &Kept) -> (Option<PodIx>, bool) {
         let ix = self.with_uid(uid);
         if self.shared_name.get(ix.0 as usize) == Some(&true)
-            && let Some(name) = self.lives[ix.0 as usize].name.clone()
+            && let Some(name) = self.lives[ix.0 as usize].name.as_ref().and_then(|name| self.names.find(name))
         {
-            self.recent.insert(name, (ix, p.at));
+            *self.recent.room(name) = Some((ix, k.at));
         }
-        if let Payload::Object(object) = &p.draft.payload
+        if let Payload::Object(object) = &*k.payload
             && object.mirror_of.is_some()
         {
             // A mirror has a UID of its own; it is the static pod's shadow, not another pod's life.
@@ -297,34 +315,25 @@ impl Pods {
         (Some(ix), self.lives[ix.0 as usize].inferred)
     }
 
-    fn fill(&mut self, pod: PodIx, hint: &PodHint) {
-        let life = &mut self.lives[pod.0 as usize];
-        if life.namespace.is_none() {
-            life.namespace.clone_from(&hint.namespace);
-        }
-    }
-
     /// A cut name is unknown, unless a single known one begins so (node-logs §1.7).
-    fn by_prefix(&mut self, hint: &PodHint, name: &Name) -> (Option<PodIx>, bool) {
+    fn by_prefix(&mut self, namespace: Option<Sym>, sym: Sym) -> (Option<PodIx>, bool) {
+        let name = self.names.get(sym);
+        let of = namespace.map(|sym| self.names.get(sym));
         let mut matching = self.lives.iter().enumerate().filter(|(_, l)| {
             !l.cut
-                && l.namespace == hint.namespace
+                && l.namespace.as_ref() == of
                 && l.name.as_deref().is_some_and(|n| !name.is_empty() && n.starts_with(&**name))
         });
         if let (Some((i, _)), None) = (matching.next(), matching.next()) {
             self.inferred += 1;
             return (Some(PodIx(u32::try_from(i).unwrap_or(u32::MAX))), true);
         }
-        let key = (hint.namespace.clone(), format!("{name}\u{2026}").into(), false);
+        let key = (namespace, sym, Nameless::Cut);
         if let Some(ix) = self.nameless.get(&key) {
             return (Some(*ix), true);
         }
-        let life = PodLife {
-            namespace: hint.namespace.clone(),
-            name: Some(name.clone()),
-            cut: true,
-            ..PodLife::default()
-        };
+        let life =
+            PodLife { namespace: of.cloned(), name: Some(name.clone()), cut: true, ..PodLife::default() };
         let ix = self.push(life);
         self.nameless.insert(key, ix);
         (Some(ix), false)

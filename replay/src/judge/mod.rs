@@ -5,6 +5,7 @@
 
 mod containers;
 mod endings;
+mod grouped;
 mod kind;
 mod listing;
 mod node;

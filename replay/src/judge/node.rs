@@ -94,7 +94,7 @@ fn stops(view: &View<'_>, report: &mut Report) {
         .max();
     let mut told: BTreeSet<Option<ContainerIx>> = BTreeSet::new();
     for (i, entry) in view.trace.entries.iter().enumerate() {
-        let wait = match (entry.verb, &entry.payload) {
+        let wait = match (entry.verb, &*entry.payload) {
             (Verb::SandboxStopRequested, _) => REQUEST,
             (Verb::RuntimeStop, Payload::Grace(seconds)) => seconds.clamp(&0, &(1 << 30)) * SECOND + SLACK,
             (Verb::StopFailed | Verb::SandboxStopFailed, payload) if timed_out(payload) => {

@@ -1,12 +1,12 @@
 //! What rules look at: the story of one pod, the lives of its containers, and how far the evidence reaches.
 
+use super::grouped::Grouped;
 use super::kind::Kind;
 use super::report::{Finding, Note, Report};
 use crate::evidence::Witness;
 use crate::stamp::{Moment, SECOND};
 use crate::trace::{Confidence, ContainerIx, Entry, PodIx, Trace, VolumeIx};
 use crate::verb::Verb;
-use std::collections::BTreeMap;
 
 /// PLEG looks once a second and takes a while: what it tells may be this late (node-logs §5: 1 to 3 s).
 pub const RELIST: i64 = 3 * SECOND;
@@ -15,9 +15,9 @@ pub const RELIST: i64 = 3 * SECOND;
 pub struct View<'a> {
     /// The trace.
     pub trace: &'a Trace,
-    by_pod: BTreeMap<PodIx, Vec<usize>>,
-    by_container: BTreeMap<ContainerIx, Vec<usize>>,
-    of_pod: BTreeMap<PodIx, Vec<ContainerIx>>,
+    by_pod: Grouped<usize>,
+    by_container: Grouped<usize>,
+    of_pod: Grouped<ContainerIx>,
     gaps: Vec<Moment>,
     sees_pleg: bool,
     /// The first object of the API, if there is one.
@@ -59,30 +59,25 @@ pub struct Story<'a> {
 impl<'a> View<'a> {
     /// Prepares a trace.
     pub fn new(trace: &'a Trace) -> View<'a> {
-        let mut by_pod: BTreeMap<PodIx, Vec<usize>> = BTreeMap::new();
-        let mut by_container: BTreeMap<ContainerIx, Vec<usize>> = BTreeMap::new();
+        let all = || trace.entries.iter().enumerate();
+        let of_pods = all().filter_map(|(i, e)| Some((e.pod?.0 as usize, i)));
+        let by_pod = Grouped::new(trace.pods.len(), of_pods);
+        let of_containers = all().filter_map(|(i, e)| Some((e.container?.0 as usize, i)));
+        let by_container = Grouped::new(trace.containers.len(), of_containers);
         let mut lives = vec![Life::default(); trace.containers.len()];
         let mut end = trace.reach.unwrap_or(Moment(i64::MIN));
         for (i, entry) in trace.entries.iter().enumerate() {
-            if let Some(pod) = entry.pod {
-                by_pod.entry(pod).or_default().push(i);
+            if entry.untimed {
+                continue;
             }
-            if !entry.untimed {
-                end = end.max(entry.at);
-            }
+            end = end.max(entry.at);
             if let Some(c) = entry.container {
-                by_container.entry(c).or_default().push(i);
-                if !entry.untimed {
-                    lives[c.0 as usize].take(entry, i);
-                }
+                lives[c.0 as usize].take(entry, i);
             }
         }
-        let mut of_pod: BTreeMap<PodIx, Vec<ContainerIx>> = BTreeMap::new();
-        for (i, c) in trace.containers.iter().enumerate() {
-            if let (Some(pod), false) = (c.pod, c.sandbox) {
-                of_pod.entry(pod).or_default().push(ContainerIx(u32::try_from(i).unwrap_or(u32::MAX)));
-            }
-        }
+        let containers = (0u32..).zip(&trace.containers).filter(|(_, c)| !c.sandbox);
+        let of_pod = containers.filter_map(|(i, c)| Some((c.pod?.0 as usize, ContainerIx(i))));
+        let of_pod = Grouped::new(trace.pods.len(), of_pod);
         let gaps = trace.entries.iter().filter(|e| e.verb == Verb::Gap).map(|e| e.at).collect();
         let tells = [Verb::ContainerRunning, Verb::ContainerDead, Verb::SandboxDead];
         let sees_pleg = trace.verbosity >= 2
@@ -101,15 +96,13 @@ impl<'a> View<'a> {
     /// more than any rule here: which life of a volume a container mounts.
     pub fn stories(&self) -> impl Iterator<Item = Story<'_>> {
         let foreign = |entries: &[usize]| entries.iter().any(|i| self.entry(*i).witness != Witness::Journal);
-        self.by_pod
-            .iter()
-            .filter(move |(_, entries)| foreign(entries))
-            .map(|(pod, entries)| Story { pod: *pod, entries })
+        let told = self.by_pod.groups().filter(move |(_, entries)| foreign(entries));
+        told.map(|(pod, entries)| Story { pod: PodIx(u32::try_from(pod).unwrap_or(u32::MAX)), entries })
     }
 
     /// One pod's story.
     pub fn story(&self, pod: PodIx) -> Story<'_> {
-        Story { pod, entries: self.by_pod.get(&pod).map_or(&[], Vec::as_slice) }
+        Story { pod, entries: self.by_pod.of(pod.0 as usize) }
     }
 
     /// An entry.
@@ -124,12 +117,12 @@ impl<'a> View<'a> {
 
     /// The containers of a pod, sandboxes aside.
     pub fn containers(&self, pod: PodIx) -> impl Iterator<Item = ContainerIx> + '_ {
-        self.of_pod.get(&pod).into_iter().flatten().copied()
+        self.of_pod.of(pod.0 as usize).iter().copied()
     }
 
     /// A container's entries.
     pub fn of_container(&self, c: ContainerIx) -> &[usize] {
-        self.by_container.get(&c).map_or(&[], Vec::as_slice)
+        self.by_container.of(c.0 as usize)
     }
 
     /// Whether a container mounts a volume; `None`: nothing tells.

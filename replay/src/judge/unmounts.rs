@@ -79,7 +79,7 @@ fn flood(view: &View<'_>, story: &Story<'_>, failures: &[usize], name: &str, rep
     let unqueued: Vec<usize> = failures
         .iter()
         .copied()
-        .filter(|i| !matches!(view.entry(*i).payload, Payload::Retry { .. }))
+        .filter(|i| !matches!(*view.entry(*i).payload, Payload::Retry { .. }))
         .collect();
     let (Some(first), Some(last)) = (unqueued.first().copied(), unqueued.last().copied()) else { return };
     let span = view.entry(last).at.since(view.entry(first).at);
