@@ -80,8 +80,12 @@ pub fn check(
                 ("L4: from here on nothing settles: it goes round and round".to_owned(), &cycle[..])
             }
             Wrong::DeadEnd => {
-                let why = beginning.after(&found.path).map(|end| end.unsettled()).unwrap_or_default();
-                (format!("L1: nothing more happens, and it is not settled: {why}"), &[][..])
+                let end = beginning.after(&found.path);
+                // The oracles know which promise it is that stays unkept.
+                let judged = end.as_ref().and_then(|end| end.at_rest().err());
+                let why = end.map(|end| end.unsettled()).unwrap_or_default();
+                let told = || format!("L1: nothing more happens, and it is not settled: {why}");
+                (judged.unwrap_or_else(told), &[][..])
             }
         };
         let steps = choices_of(&beginning, &[&found.path[..], cycle].concat());
