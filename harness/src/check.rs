@@ -68,11 +68,14 @@ pub fn check(
         Err(Unbegun::Broken(what)) => return Ok(broken_before(scope, what)),
     };
     let options = Options { jobs: how.jobs, reduce: how.reduce, liveness: !how.depth_first };
-    let (report, checkpoint) = match (how.depth_first, from) {
+    let (mut report, checkpoint) = match (how.depth_first, from) {
         (true, _) => (depth_first(&beginning, options, go_on), None),
         (false, None) => breadth_first(&beginning, options, go_on),
         (false, Some(from)) => nodefold_model::explore::resume(&beginning, from, options, go_on)?,
     };
+    if let (None, Some(stopped)) = (&report.found, &checkpoint) {
+        report.found = restless(&beginning, &stopped.farthest());
+    }
     let found = report.found.as_ref().map(|found| {
         let (what, cycle) = match &found.what {
             Wrong::Broken(what) => (what.clone(), &[][..]),
@@ -92,6 +95,20 @@ pub fn check(
         (what.clone(), scope.story(&beginning, &steps, &what))
     });
     Ok(Outcome { report, found, checkpoint })
+}
+
+/// A search that was stopped can't tell a trap from what it has not seen yet; what tries the same for ever never lets it end.
+/// So the farthest state is left alone instead, and if that shows something, where on the way there it began to.
+fn restless(beginning: &Place, path: &[u16]) -> Option<Found> {
+    beginning.after(path)?.at_rest().err()?;
+    let mut place = beginning.clone();
+    for (taken, step) in choices_of(beginning, path).iter().enumerate() {
+        place.do_it(step).ok()?;
+        if let Err(what) = place.at_rest() {
+            return Some(Found { what: Wrong::Broken(what), path: path[..=taken].to_vec() });
+        }
+    }
+    None
 }
 
 /// What came before the exploring broke something: there is nothing to explore.

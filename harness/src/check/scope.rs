@@ -6,7 +6,7 @@ use nodefold_core::time::Nanos;
 use nodefold_k8s::InputError;
 
 /// The named scopes.
-pub const NAMED: [(&str, &str); 36] = [
+pub const NAMED: [(&str, &str); 37] = [
     ("add-container", include_str!("scopes/add-container.yaml")),
     ("swap-volume", include_str!("scopes/swap-volume.yaml")),
     ("collide", include_str!("scopes/collide.yaml")),
@@ -27,6 +27,7 @@ pub const NAMED: [(&str, &str); 36] = [
     ("once-recovered", include_str!("scopes/once-recovered.yaml")),
     ("init-recovered", include_str!("scopes/init-recovered.yaml")),
     ("recovered", include_str!("scopes/recovered.yaml")),
+    ("sidecar-stopped", include_str!("scopes/sidecar-stopped.yaml")),
     ("static-removed", include_str!("scopes/static-removed.yaml")),
     ("static-pod", include_str!("scopes/static-pod.yaml")),
     ("static-replaced", include_str!("scopes/static-replaced.yaml")),

@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::record::Nobody;
+use crate::scenario::Verb;
 use crate::{RunOptions, Scenario, Verdict, run};
 use nodefold_model::explore::World as _;
 
@@ -78,6 +79,7 @@ fn scopes_of_single_features_hold_whole_and_their_counts_are_pinned() {
         ("resize-restart", 156, 302, 14, 3),
         ("unmount-fails", 161, 279, 17, 2),
         ("uncertain-start", 332, 547, 24, 6),
+        ("sidecar-stopped", 396, 993, 23, 1),
         ("static-removed", 457, 1359, 18, 1),
         ("exits-again", 843, 1696, 57, 10),
         ("probes-recovered", 928, 3288, 14, 2),
@@ -137,6 +139,17 @@ fn a_stopped_check_goes_on_from_its_checkpoint() {
         check(&scope, &Subject::default(), PLAIN, Some(from), &mut |_| true).unwrap().report,
         straight
     );
+}
+
+/// What is left alone in the middle of a story must come to rest, too.
+#[test]
+fn a_stopped_search_of_a_node_that_is_right_finds_nothing() {
+    for (name, _) in NAMED {
+        let scope = named(name).unwrap().unwrap();
+        let few = &mut |progress: &Progress| progress.states < 100;
+        let outcome = check(&scope, &Subject::default(), PLAIN, None, few).unwrap();
+        assert_eq!(outcome.found.map(|(what, _)| what), None, "{name}");
+    }
 }
 
 /// A saboteur, a scope, what finds it there, and the steps of the shortest story.
@@ -214,7 +227,9 @@ fn saboteurs_of_single_features_are_found_by_their_invariant_and_a_shortest_stor
             ("runs-init-again-after-a-restart", "init-recovered", "S14", 4),
             ("takes-a-resize-for-done", "replaced-resize", "S14", 6),
             ("waits-after-running", "run-once", "S14", 2),
+            ("leaves-sidecars-running", "sidecar-stopped", "S15", 15),
             ("never-kills", "shorter-grace", "S15", 12),
+            ("stops-sidecars-with-the-mains", "sidecar-stopped", "S15", 4),
             ("accepts-before-running", "changed-before-running", "S16", 2),
             ("accepts-names-in-use", "name-in-use", "S16", 4),
             ("skips-facts-in-recovery", "recovered", "D1", 2),
@@ -231,6 +246,21 @@ fn saboteurs_of_single_features_are_found_by_their_invariant_and_a_shortest_stor
         ],
         true,
     );
+}
+
+/// Their states never end: each attempt is another one. What the farthest shows when it is left alone began a few steps in.
+#[test]
+fn who_tries_the_same_for_ever_is_found_when_the_search_is_stopped() {
+    for (name, scope, by) in
+        [("never-stops-what-was-removed", "shared-volume", "L2"), ("never-releases", "sidecar-stopped", "L3")]
+    {
+        let saboteur = crate::sabotage::Saboteur::named(name).unwrap();
+        let caught = catch(saboteur, &[named(scope).unwrap().unwrap()], 1000, true).unwrap();
+        assert_eq!(caught.by, by, "{name}: {}", caught.what);
+        assert!(caught.states >= 1000 && caught.steps < 20, "{name}: {} steps", caught.steps);
+        let story = Scenario::parse(&caught.story, "story.yaml").unwrap();
+        assert!(matches!(story.steps.last().unwrap().verb, Verb::Heal), "{name}: it is left alone");
+    }
 }
 
 /// Without any oracle: allocation, identity, removal, restart.

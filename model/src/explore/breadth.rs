@@ -33,6 +33,11 @@ impl Checkpoint {
         bytes
     }
 
+    /// The steps to the state that was found last: one of those farthest from the beginning.
+    pub fn farthest(&self) -> Vec<u16> {
+        path(&self.parents, &self.choices, self.parents.len() - 1)
+    }
+
     /// Reads them again.
     pub fn from_bytes(bytes: &[u8]) -> Result<Checkpoint, String> {
         let decoded = bincode::decode_from_slice(bytes, bincode::config::standard());
@@ -251,14 +256,7 @@ impl<W: World> Search<W> {
 
     /// The steps from the beginning to a state.
     fn path(&self, state: u32) -> Vec<u16> {
-        let mut path = Vec::new();
-        let mut at = state as usize;
-        while self.parents[at] != UNKNOWN {
-            path.push(self.choices[at]);
-            at = self.parents[at] as usize;
-        }
-        path.reverse();
-        path
+        path(&self.parents, &self.choices, state as usize)
     }
 
     fn progress(&self) -> Progress {
@@ -289,6 +287,16 @@ impl<W: World> Search<W> {
             graph: self.graph,
         }
     }
+}
+
+fn path(parents: &[u32], choices: &[u16], mut state: usize) -> Vec<u16> {
+    let mut path = Vec::new();
+    while parents[state] != UNKNOWN {
+        path.push(choices[state]);
+        state = parents[state] as usize;
+    }
+    path.reverse();
+    path
 }
 
 impl<W> Expanded<W> {
