@@ -68,11 +68,14 @@ pub fn check(
         Err(Unbegun::Broken(what)) => return Ok(broken_before(scope, what)),
     };
     let options = Options { jobs: how.jobs, reduce: how.reduce, liveness: !how.depth_first };
-    let (report, checkpoint) = match (how.depth_first, from) {
+    let (mut report, checkpoint) = match (how.depth_first, from) {
         (true, _) => (depth_first(&beginning, options, go_on), None),
         (false, None) => breadth_first(&beginning, options, go_on),
         (false, Some(from)) => nodefold_model::explore::resume(&beginning, from, options, go_on)?,
     };
+    if let (None, Some(stopped)) = (&report.found, &checkpoint) {
+        report.found = restless(&beginning, &stopped.farthest());
+    }
     let found = report.found.as_ref().map(|found| {
         let (what, cycle) = match &found.what {
             Wrong::Broken(what) => (what.clone(), &[][..]),
@@ -80,14 +83,32 @@ pub fn check(
                 ("L4: from here on nothing settles: it goes round and round".to_owned(), &cycle[..])
             }
             Wrong::DeadEnd => {
-                let why = beginning.after(&found.path).map(|end| end.unsettled()).unwrap_or_default();
-                (format!("L1: nothing more happens, and it is not settled: {why}"), &[][..])
+                let end = beginning.after(&found.path);
+                // The oracles know which promise it is that stays unkept.
+                let judged = end.as_ref().and_then(|end| end.at_rest().err());
+                let why = end.map(|end| end.unsettled()).unwrap_or_default();
+                let told = || format!("L1: nothing more happens, and it is not settled: {why}");
+                (judged.unwrap_or_else(told), &[][..])
             }
         };
         let steps = choices_of(&beginning, &[&found.path[..], cycle].concat());
         (what.clone(), scope.story(&beginning, &steps, &what))
     });
     Ok(Outcome { report, found, checkpoint })
+}
+
+/// A search that was stopped can't tell a trap from what it has not seen yet; what tries the same for ever never lets it end.
+/// So the farthest state is left alone instead, and if that shows something, where on the way there it began to.
+fn restless(beginning: &Place, path: &[u16]) -> Option<Found> {
+    beginning.after(path)?.at_rest().err()?;
+    let mut place = beginning.clone();
+    for (taken, step) in choices_of(beginning, path).iter().enumerate() {
+        place.do_it(step).ok()?;
+        if let Err(what) = place.at_rest() {
+            return Some(Found { what: Wrong::Broken(what), path: path[..=taken].to_vec() });
+        }
+    }
+    None
 }
 
 /// What came before the exploring broke something: there is nothing to explore.

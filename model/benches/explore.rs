@@ -16,14 +16,13 @@ const VERSIONS: &[Version] = &[
     Version { containers: [Some(0), None], volumes: [None, None], cost: 0 },
 ];
 
-/// Two pods that each give up a shared volume: large enough that starting costs nothing.
+/// Two pods that each give up a shared volume while processes end by themselves: large enough that starting costs nothing.
 fn large() -> &'static Shape {
     let small = shape("shared-volume").unwrap();
     Box::leak(Box::new(Shape {
         name: "two-shared",
         pods: &[VERSIONS, VERSIONS],
         definitions: DEFINITIONS,
-        exits: false,
         alike_containers: false,
         ..*small
     }))

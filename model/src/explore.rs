@@ -5,8 +5,8 @@
 //!
 //! * **Counts are exact** and the same on every run and number of threads: states are numbered in the order in which a
 //!   single thread would find them, layer by layer, so the counterexample is a shortest one and always the same.
-//! * **A state is known by a 128-bit key.** That two of `n` states share one by chance has odds of about `n² / 2¹²⁹`: less
-//!   than one in 10²⁴ for ten million states. A state would then be missed, never invented.
+//! * **A state is known by 96 bits of its key.** That two of `n` states share them by chance has odds of about `n² / 2⁹⁷`:
+//!   less than one in 10¹⁵ for ten million states. A state would then be missed, never invented.
 //! * **Livelocks** are found on the whole graph, not along paths: a state from which no settled state can be reached
 //!   without faults is trapped, and is shown with a path to it and the cycle (lasso) that it goes round in.
 
@@ -29,7 +29,7 @@ pub trait World: Clone + Send {
     fn take(&mut self, choice: &Self::Choice) -> Result<(), String>;
     /// What is wrong with the state itself, however it was reached: asked of each state once.
     fn broken(&self) -> Option<String>;
-    /// The state's canonical key: equal for states that no future can tell apart.
+    /// The state's canonical key: equal for states that no future can tell apart. Of others the upper 96 bits differ.
     fn key(&self) -> u128;
     /// It is one of the things that may go wrong, not one that must be hoped for.
     fn is_fault(&self, choice: &Self::Choice) -> bool;

@@ -254,7 +254,7 @@ impl Place {
     }
 
     /// Faults stop and time passes: nothing may happen that was not due, and nothing may be left undone (L1–L5).
-    fn at_rest(&self) -> Result<(), String> {
+    pub(super) fn at_rest(&self) -> Result<(), String> {
         let mut end = self.clone();
         let Some(now) = end.world.as_ref().map(World::now) else { return Ok(()) };
         if let Some(oracles) = &mut end.oracles {

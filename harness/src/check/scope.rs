@@ -6,7 +6,7 @@ use nodefold_core::time::Nanos;
 use nodefold_k8s::InputError;
 
 /// The named scopes.
-pub const NAMED: [(&str, &str); 12] = [
+pub const NAMED: [(&str, &str); 37] = [
     ("add-container", include_str!("scopes/add-container.yaml")),
     ("swap-volume", include_str!("scopes/swap-volume.yaml")),
     ("collide", include_str!("scopes/collide.yaml")),
@@ -19,6 +19,31 @@ pub const NAMED: [(&str, &str); 12] = [
     ("sidecar-end", include_str!("scopes/sidecar-end.yaml")),
     ("uncertain", include_str!("scopes/uncertain.yaml")),
     ("resize", include_str!("scopes/resize.yaml")),
+    ("forced-delete", include_str!("scopes/forced-delete.yaml")),
+    ("delete-while-mounting", include_str!("scopes/delete-while-mounting.yaml")),
+    ("ends-by-itself", include_str!("scopes/ends-by-itself.yaml")),
+    ("shorter-grace", include_str!("scopes/shorter-grace.yaml")),
+    ("run-once", include_str!("scopes/run-once.yaml")),
+    ("once-recovered", include_str!("scopes/once-recovered.yaml")),
+    ("init-recovered", include_str!("scopes/init-recovered.yaml")),
+    ("recovered", include_str!("scopes/recovered.yaml")),
+    ("sidecar-stopped", include_str!("scopes/sidecar-stopped.yaml")),
+    ("static-removed", include_str!("scopes/static-removed.yaml")),
+    ("static-pod", include_str!("scopes/static-pod.yaml")),
+    ("static-replaced", include_str!("scopes/static-replaced.yaml")),
+    ("refresh", include_str!("scopes/refresh.yaml")),
+    ("unmount-fails", include_str!("scopes/unmount-fails.yaml")),
+    ("secret-fails", include_str!("scopes/secret-fails.yaml")),
+    ("uncertain-start", include_str!("scopes/uncertain-start.yaml")),
+    ("deferred", include_str!("scopes/deferred.yaml")),
+    ("room-of-the-former", include_str!("scopes/room-of-the-former.yaml")),
+    ("resize-restart", include_str!("scopes/resize-restart.yaml")),
+    ("replaced-resize", include_str!("scopes/replaced-resize.yaml")),
+    ("exits-again", include_str!("scopes/exits-again.yaml")),
+    ("probes", include_str!("scopes/probes.yaml")),
+    ("probes-recovered", include_str!("scopes/probes-recovered.yaml")),
+    ("changed-before-running", include_str!("scopes/changed-before-running.yaml")),
+    ("name-in-use", include_str!("scopes/name-in-use.yaml")),
 ];
 
 /// The scope of that name.

@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::record::Nobody;
+use crate::scenario::Verb;
 use crate::{RunOptions, Scenario, Verdict, run};
 use nodefold_model::explore::World as _;
 
@@ -23,6 +24,14 @@ fn every_named_scope_can_be_read_and_begun() {
         assert!(steps.contains(&Step::Story), "{name}: its story may begin at once");
         assert!(!beginning.is_settled(), "{name}: its story is not told yet");
     }
+}
+
+/// Different states, steps, depth, settled states of a scope that holds.
+fn counted(name: &str) -> (&str, u64, u64, u32, u64) {
+    let outcome = whole(&named(name).unwrap().unwrap(), Checked { jobs: 2, ..PLAIN });
+    assert!(outcome.report.complete && outcome.found.is_none(), "{name}: {:?}", outcome.found);
+    let progress = outcome.report.progress;
+    (name, progress.states, progress.generated, progress.depth, outcome.report.settled)
 }
 
 /// Different states, steps, depth, settled states.
@@ -57,16 +66,35 @@ fn small_scopes_hold_whole_and_their_counts_are_pinned_for_any_number_of_threads
     assert_eq!(counts, pinned);
 }
 
+/// Scopes for what saboteurs need: each is whole in a second.
+#[test]
+fn scopes_of_single_features_hold_whole_and_their_counts_are_pinned() {
+    let pinned = [
+        ("refresh", 15, 16, 8, 2),
+        ("deferred", 18, 23, 9, 3),
+        ("probes", 47, 69, 17, 1),
+        ("run-once", 59, 96, 12, 1),
+        ("name-in-use", 67, 123, 15, 2),
+        ("changed-before-running", 141, 298, 18, 2),
+        ("resize-restart", 156, 302, 14, 3),
+        ("unmount-fails", 161, 279, 17, 2),
+        ("uncertain-start", 332, 547, 24, 6),
+        ("sidecar-stopped", 396, 993, 23, 1),
+        ("static-removed", 457, 1359, 18, 1),
+        ("exits-again", 843, 1696, 57, 10),
+        ("probes-recovered", 928, 3288, 14, 2),
+        ("replaced-resize", 1022, 2268, 24, 2),
+        ("shorter-grace", 1397, 4104, 23, 1),
+        ("room-of-the-former", 1511, 4521, 25, 4),
+        ("ends-by-itself", 2669, 7020, 28, 2),
+    ];
+    assert_eq!(pinned.map(|(name, ..)| counted(name)), pinned);
+}
+
 #[test]
 fn scopes_with_faults_and_without_rules_hold_whole_and_their_counts_are_pinned() {
     let pinned = [("resize", 2692, 6471, 25, 12), ("collide", 5704, 13734, 34, 12)];
-    let counts = pinned.map(|(name, ..)| {
-        let outcome = whole(&named(name).unwrap().unwrap(), Checked { jobs: 2, ..PLAIN });
-        assert!(outcome.report.complete && outcome.found.is_none(), "{name}: {:?}", outcome.found);
-        let progress = outcome.report.progress;
-        (name, progress.states, progress.generated, progress.depth, outcome.report.settled)
-    });
-    assert_eq!(counts, pinned);
+    assert_eq!(pinned.map(|(name, ..)| counted(name)), pinned);
 }
 
 /// The world may break what no node can help: a volume's mount that hangs for ever settles nowhere.
@@ -113,6 +141,17 @@ fn a_stopped_check_goes_on_from_its_checkpoint() {
     );
 }
 
+/// What is left alone in the middle of a story must come to rest, too.
+#[test]
+fn a_stopped_search_of_a_node_that_is_right_finds_nothing() {
+    for (name, _) in NAMED {
+        let scope = named(name).unwrap().unwrap();
+        let few = &mut |progress: &Progress| progress.states < 100;
+        let outcome = check(&scope, &Subject::default(), PLAIN, None, few).unwrap();
+        assert_eq!(outcome.found.map(|(what, _)| what), None, "{name}");
+    }
+}
+
 /// A saboteur, a scope, what finds it there, and the steps of the shortest story.
 type Expected = (&'static str, &'static str, &'static str, usize);
 
@@ -152,6 +191,76 @@ fn saboteurs_are_found_by_their_invariant_and_a_shortest_story() {
         ],
         true,
     );
+}
+
+/// Each in the scope that was made for it.
+#[test]
+fn saboteurs_of_single_features_are_found_by_their_invariant_and_a_shortest_story() {
+    found(
+        &[
+            ("unmounts-when-the-object-is-gone", "forced-delete", "S1", 2),
+            ("tears-down-on-a-failed-refresh", "refresh", "S1", 5),
+            ("unmounts-before-the-runtime-is-listed", "recovered", "S1", 4),
+            ("takes-a-failed-mount-for-success", "secret-fails", "S2", 7),
+            ("creates-as-desired", "resize-restart", "S3", 6),
+            ("mounts-what-is-only-desired", "deferred", "S3", 2),
+            ("resizes-what-is-pending", "resize-restart", "S3", 6),
+            ("counts-its-room-twice", "room-of-the-former", "S5", 4),
+            ("frees-the-room-of-what-still-runs", "room-of-the-former", "S5", 6),
+            ("makes-another-when-uncertain", "uncertain-start", "S6", 12),
+            ("starts-two-static-pods-of-one-name", "static-replaced", "S6", 4),
+            ("releases-before-unmounting", "forced-delete", "S8", 4),
+            ("lives-again-on-a-stale-report", "run-once", "S10", 6),
+            ("overwrites-the-end", "run-once", "S10", 8),
+            ("remounts-while-terminating", "delete-while-mounting", "S10", 8),
+            ("terminal-and-ready", "run-once", "S10", 8),
+            ("unmounts-while-mounting", "delete-while-mounting", "S12", 4),
+            ("forgets-an-uncertain-mount", "delete-while-mounting", "S13", 9),
+            ("leaves-a-secret-behind", "unmount-fails", "S13", 7),
+            ("takes-a-failed-unmount-for-done", "unmount-fails", "S13", 10),
+            ("attributes-an-exit-to-another", "run-once", "S14", 2),
+            ("inherits-probe-results", "probes", "S14", 13),
+            ("loses-the-exit-code", "run-once", "S14", 2),
+            ("ready-before-it-was-asked", "probes-recovered", "S14", 0),
+            ("resets-the-restart-count", "exits-again", "S14", 13),
+            ("runs-a-finished-container-again", "run-once", "S14", 4),
+            ("runs-init-again-after-a-restart", "init-recovered", "S14", 4),
+            ("takes-a-resize-for-done", "replaced-resize", "S14", 6),
+            ("waits-after-running", "run-once", "S14", 2),
+            ("leaves-sidecars-running", "sidecar-stopped", "S15", 15),
+            ("never-kills", "shorter-grace", "S15", 12),
+            ("stops-sidecars-with-the-mains", "sidecar-stopped", "S15", 4),
+            ("accepts-before-running", "changed-before-running", "S16", 2),
+            ("accepts-names-in-use", "name-in-use", "S16", 4),
+            ("skips-facts-in-recovery", "recovered", "D1", 2),
+            ("loses-the-last-fact", "recovered", "D2", 2),
+            ("repeats-the-last-fact", "recovered", "D2", 2),
+            ("claims-what-it-did-not-do", "replaced-resize", "L1", 5),
+            ("overlooks-a-forced-removal", "static-removed", "L3", 2),
+            ("overlooks-exits-of-ending-pods", "ends-by-itself", "L3", 12),
+            ("forgets-probes-after-a-restart", "probes-recovered", "L5", 12),
+            ("never-starts-what-was-created", "uncertain-start", "L5", 13),
+            ("never-wakes", "secret-fails", "L5", 10),
+            ("overlooks-exits", "exits-again", "L5", 2),
+            ("stops-probing-the-next-instance", "probes", "L5", 15),
+        ],
+        true,
+    );
+}
+
+/// Their states never end: each attempt is another one. What the farthest shows when it is left alone began a few steps in.
+#[test]
+fn who_tries_the_same_for_ever_is_found_when_the_search_is_stopped() {
+    for (name, scope, by) in
+        [("never-stops-what-was-removed", "shared-volume", "L2"), ("never-releases", "sidecar-stopped", "L3")]
+    {
+        let saboteur = crate::sabotage::Saboteur::named(name).unwrap();
+        let caught = catch(saboteur, &[named(scope).unwrap().unwrap()], 1000, true).unwrap();
+        assert_eq!(caught.by, by, "{name}: {}", caught.what);
+        assert!(caught.states >= 1000 && caught.steps < 20, "{name}: {} steps", caught.steps);
+        let story = Scenario::parse(&caught.story, "story.yaml").unwrap();
+        assert!(matches!(story.steps.last().unwrap().verb, Verb::Heal), "{name}: it is left alone");
+    }
 }
 
 /// Without any oracle: allocation, identity, removal, restart.

@@ -2,18 +2,11 @@
 //! found is then numbered in order by one, so that numbers depend on nothing but the graph.
 
 use super::graph::Graph;
-use super::visited::Visited;
+use super::visited::{Visited, identity};
 use super::{Found, Options, Progress, Report, World, Wrong, selected};
 
 /// States expanded between two numberings.
-const BLOCK: usize = 1 << 13;
-
-/// How a state was found first.
-#[derive(Copy, Clone)]
-struct Link {
-    parent: u32,
-    nth: u16,
-}
+const BLOCK: usize = 1 << 12;
 
 /// A search that was stopped between two blocks, to be gone on with later: `keys`, `parents` and `choices` by state number,
 /// and what was counted.
@@ -40,6 +33,11 @@ impl Checkpoint {
         bytes
     }
 
+    /// The steps to the state that was found last: one of those farthest from the beginning.
+    pub fn farthest(&self) -> Vec<u16> {
+        path(&self.parents, &self.choices, self.parents.len() - 1)
+    }
+
     /// Reads them again.
     pub fn from_bytes(bytes: &[u8]) -> Result<Checkpoint, String> {
         let decoded = bincode::decode_from_slice(bytes, bincode::config::standard());
@@ -51,36 +49,52 @@ impl Checkpoint {
     }
 }
 
-/// A step out of a state.
-struct Step {
-    key: u128,
-    /// The number of the state that it leads to; [`UNKNOWN`]: it was not known when the step was taken.
-    known: u32,
-    nth: u16,
-    fault: bool,
-    settled: bool,
-}
-
 /// No state has this number.
 const UNKNOWN: u32 = u32::MAX;
 
-/// What came of expanding a share of a block: flat, so that a state costs no memory of its own.
+/// Where a step leads: a state that had a number when it was taken, or one of those that its share found.
+enum Target {
+    Known(u32),
+    Found(u32),
+}
+
+/// A step out of a state, for the graph.
+struct Step {
+    to: Target,
+    nth: u16,
+    fault: bool,
+}
+
+/// A state that had no number when its share came to it.
+struct New<W> {
+    world: W,
+    key: u128,
+    /// By which state of the share it was found, and by which of its choices.
+    by: u32,
+    nth: u16,
+    settled: bool,
+}
+
+/// What came of expanding a share of a block: filled again for each block, so that neither a state nor a block costs memory of
+/// its own.
 struct Expanded<W> {
-    /// For each state of the share, how many steps were taken up to its last.
-    generated: Vec<u32>,
-    /// For each state of the share, how many of `steps` there are up to its last.
-    ends: Vec<u32>,
-    /// The steps; where no graph is kept, only those to states that were not known.
+    states: u32,
+    generated: u64,
+    /// What was found, each once, in order; `seen` has their keys.
+    found: Vec<New<W>>,
+    seen: Visited,
+    /// Where a graph is kept: the steps, and for each state of the share how many there are up to its last.
     steps: Vec<Step>,
-    /// Where those lead that were not known, in order.
-    worlds: Vec<W>,
+    ends: Vec<u32>,
     /// The first state of the share from which a step broke something: which state, which step and what.
-    broken: Option<(usize, u16, String)>,
+    broken: Option<(u32, u16, String)>,
 }
 
 struct Search<W> {
     visited: Visited,
-    links: Vec<Link>,
+    /// How each state was found first: from which one ([`UNKNOWN`]: it is the beginning), by which choice.
+    parents: Vec<u32>,
+    choices: Vec<u16>,
     graph: Graph,
     generated: u64,
     settled: u64,
@@ -90,6 +104,8 @@ struct Search<W> {
     layer_end: u32,
     depth: u32,
     found: Option<Found>,
+    /// Of the share that is numbered: which number each state that it found has.
+    numbers: Vec<u32>,
 }
 
 /// Explores everything, or until `go_on` says no: then the checkpoint can be resumed from.
@@ -100,7 +116,8 @@ pub fn breadth_first<W: World>(
 ) -> (Report, Option<Checkpoint>) {
     let mut search = Search {
         visited: Visited::new(),
-        links: vec![Link { parent: u32::MAX, nth: 0 }],
+        parents: vec![UNKNOWN],
+        choices: vec![0],
         graph: Graph::default(),
         generated: 0,
         settled: u64::from(beginning.is_settled()),
@@ -109,6 +126,7 @@ pub fn breadth_first<W: World>(
         layer_end: 1,
         depth: 0,
         found: None,
+        numbers: Vec::new(),
     };
     search.visited.insert(beginning.key());
     search.graph.state(beginning.is_settled());
@@ -126,18 +144,13 @@ pub fn resume<W: World>(
     for key in &from.keys {
         visited.insert(*key);
     }
-    if from.keys.first().is_none_or(|key| *key != beginning.key().max(1)) {
+    if from.keys.first().is_none_or(|key| *key != identity(beginning.key())) {
         return Err("the checkpoint is of another beginning".to_owned());
     }
-    let links: Vec<Link> = from
-        .parents
-        .iter()
-        .zip(&from.choices)
-        .map(|(parent, nth)| Link { parent: *parent, nth: *nth })
-        .collect();
     let mut search = Search {
         visited,
-        links,
+        parents: from.parents,
+        choices: from.choices,
         graph: from.graph,
         generated: from.generated,
         settled: from.settled,
@@ -146,6 +159,7 @@ pub fn resume<W: World>(
         layer_end: from.layer_end,
         depth: from.depth,
         found: None,
+        numbers: Vec::new(),
     };
     for number in from.expanded..from.keys.len() as u32 {
         let mut world = beginning.clone();
@@ -155,7 +169,7 @@ pub fn resume<W: World>(
             let choice = choices.get(usize::from(nth)).ok_or("the checkpoint's paths no longer exist")?;
             world.take(choice)?;
         }
-        if world.key().max(1) != from.keys[number as usize] {
+        if identity(world.key()) != from.keys[number as usize] {
             return Err("the checkpoint's paths lead elsewhere now".to_owned());
         }
         search.queue.push_back(world);
@@ -169,6 +183,8 @@ impl<W: World> Search<W> {
         options: Options,
         go_on: &mut dyn FnMut(&Progress) -> bool,
     ) -> (Report, Option<Checkpoint>) {
+        let mut block: Vec<W> = Vec::new();
+        let mut shares: Vec<Expanded<W>> = (0..options.jobs.max(1)).map(|_| Expanded::new()).collect();
         while self.found.is_none() && !self.queue.is_empty() {
             if !go_on(&self.progress()) {
                 let report = self.report(false);
@@ -179,8 +195,10 @@ impl<W: World> Search<W> {
                 self.layer_end = self.visited.len() as u32;
             }
             let in_layer = (self.layer_end - self.expanded) as usize;
-            let mut block: Vec<W> = self.queue.drain(..in_layer.min(BLOCK)).collect();
-            for share in expand(&mut block, &self.visited, options) {
+            block.clear();
+            block.extend(self.queue.drain(..in_layer.min(BLOCK)));
+            expand(&mut block, &mut shares, &self.visited, options);
+            for share in &mut shares {
                 self.number(share, options.liveness);
             }
         }
@@ -198,55 +216,47 @@ impl<W: World> Search<W> {
     }
 
     /// Numbers what a share's states led to, in order.
-    fn number(&mut self, share: Expanded<W>, keep_graph: bool) {
-        let Expanded { generated, ends, steps, worlds, broken } = share;
-        self.generated += generated.last().map_or(0, |steps| u64::from(*steps));
-        if let (Some((nth, step, what)), None) = (broken, &self.found) {
-            let mut path = self.path(self.expanded + nth as u32);
-            path.push(step);
+    fn number(&mut self, share: &mut Expanded<W>, keep_graph: bool) {
+        let first = self.expanded;
+        self.expanded += share.states;
+        self.generated += share.generated;
+        if let (Some((state, nth, what)), None) = (share.broken.take(), &self.found) {
+            let path = [self.path(first + state), vec![nth]].concat();
             self.found = Some(Found { what: Wrong::Broken(what), path });
         }
-        let (mut steps, mut worlds) = (steps.into_iter(), worlds.into_iter());
-        let mut begin = 0;
-        for end in ends {
-            let parent = self.expanded;
-            self.expanded += 1;
-            for step in steps.by_ref().take((end - begin) as usize) {
-                let mut number = step.known;
-                if number == UNKNOWN {
-                    let new;
-                    (number, new) = self.visited.insert(step.key);
-                    let world = worlds.next();
-                    if new {
-                        self.links.push(Link { parent, nth: step.nth });
-                        self.settled += u64::from(step.settled);
-                        if keep_graph {
-                            self.graph.state(step.settled);
-                        }
-                        self.queue.extend(world);
-                    }
-                }
+        self.numbers.clear();
+        for New { world, key, by, nth, settled } in share.found.drain(..) {
+            // Another share of the block may have found it first.
+            let (number, new) = self.visited.insert(key);
+            self.numbers.push(number);
+            if new {
+                self.parents.push(first + by);
+                self.choices.push(nth);
+                self.settled += u64::from(settled);
+                self.queue.push_back(world);
                 if keep_graph {
-                    self.graph.edge(number, step.nth, step.fault);
+                    self.graph.state(settled);
                 }
+            }
+        }
+        let mut steps = share.steps.drain(..);
+        let mut begin = 0;
+        for end in share.ends.drain(..) {
+            for Step { to, nth, fault } in steps.by_ref().take((end - begin) as usize) {
+                let target = match to {
+                    Target::Known(number) => number,
+                    Target::Found(place) => self.numbers[place as usize],
+                };
+                self.graph.edge(target, nth, fault);
             }
             begin = end;
-            if keep_graph {
-                self.graph.end_of_edges();
-            }
+            self.graph.end_of_edges();
         }
     }
 
     /// The steps from the beginning to a state.
     fn path(&self, state: u32) -> Vec<u16> {
-        let mut path = Vec::new();
-        let mut at = self.links[state as usize];
-        while at.parent != u32::MAX {
-            path.push(at.nth);
-            at = self.links[at.parent as usize];
-        }
-        path.reverse();
-        path
+        path(&self.parents, &self.choices, state as usize)
     }
 
     fn progress(&self) -> Progress {
@@ -255,7 +265,7 @@ impl<W: World> Search<W> {
             generated: self.generated,
             queue: self.queue.len() as u64,
             depth: self.depth,
-            bytes: self.visited.bytes() + self.links.len() as u64 * 8 + self.graph.bytes(),
+            bytes: self.visited.bytes() + self.parents.len() as u64 * 6 + self.graph.bytes(),
         }
     }
 
@@ -267,8 +277,8 @@ impl<W: World> Search<W> {
     fn checkpoint(self) -> Checkpoint {
         Checkpoint {
             keys: self.visited.in_order(),
-            parents: self.links.iter().map(|l| l.parent).collect(),
-            choices: self.links.iter().map(|l| l.nth).collect(),
+            parents: self.parents,
+            choices: self.choices,
             expanded: self.expanded,
             generated: self.generated,
             settled: self.settled,
@@ -279,65 +289,93 @@ impl<W: World> Search<W> {
     }
 }
 
-/// Expands a block's states on all threads; the shares are in the block's order.
-fn expand<W: World>(block: &mut [W], visited: &Visited, options: Options) -> Vec<Expanded<W>> {
-    let share = block.len().div_ceil(options.jobs.max(1)).max(1);
-    if options.jobs <= 1 || block.len() < 64 {
-        return vec![expand_share(block, visited, options)];
+fn path(parents: &[u32], choices: &[u16], mut state: usize) -> Vec<u16> {
+    let mut path = Vec::new();
+    while parents[state] != UNKNOWN {
+        path.push(choices[state]);
+        state = parents[state] as usize;
     }
-    std::thread::scope(|scope| {
-        let parts: Vec<_> = block
-            .chunks_mut(share)
-            .map(|part| scope.spawn(move || expand_share(part, visited, options)))
-            .collect();
-        let joined = parts.into_iter().map(|part| match part.join() {
-            Ok(expanded) => expanded,
-            Err(panic) => std::panic::resume_unwind(panic),
-        });
-        joined.collect()
-    })
+    path.reverse();
+    path
 }
 
-fn expand_share<W: World>(share: &mut [W], visited: &Visited, options: Options) -> Expanded<W> {
-    let mut out = Expanded {
-        generated: Vec::with_capacity(share.len()),
-        ends: Vec::with_capacity(share.len()),
-        steps: Vec::new(),
-        worlds: Vec::new(),
-        broken: None,
-    };
-    let mut choices = Vec::new();
-    let mut generated = 0;
-    for (nth, world) in share.iter().enumerate() {
+impl<W> Expanded<W> {
+    fn new() -> Expanded<W> {
+        Expanded {
+            states: 0,
+            generated: 0,
+            found: Vec::new(),
+            seen: Visited::new(),
+            steps: Vec::new(),
+            ends: Vec::new(),
+            broken: None,
+        }
+    }
+}
+
+/// Expands a block's states on all threads; the shares are in the block's order.
+fn expand<W: World>(block: &mut [W], shares: &mut [Expanded<W>], visited: &Visited, options: Options) {
+    let jobs = if block.len() < 64 { 1 } else { shares.len() };
+    for share in &mut *shares {
+        (share.states, share.generated) = (0, 0);
+    }
+    let parts = block.chunks_mut(block.len().div_ceil(jobs)).zip(shares);
+    if jobs == 1 {
+        parts.for_each(|(part, share)| expand_share(part, share, visited, options));
+        return;
+    }
+    // What panics in a thread panics here when the scope ends.
+    std::thread::scope(|scope| {
+        for (part, share) in parts {
+            scope.spawn(move || expand_share(part, share, visited, options));
+        }
+    });
+}
+
+fn expand_share<W: World>(share: &mut [W], out: &mut Expanded<W>, visited: &Visited, options: Options) {
+    let (mut choices, mut keys, mut known) = (Vec::new(), Vec::new(), Vec::new());
+    let mut nexts: Vec<(W, u16)> = Vec::new();
+    out.seen.clear();
+    for world in share {
         world.choices(&mut choices);
+        let mut broken = None;
         for number in selected(world, &choices, options.reduce) {
-            let choice = &choices[number];
-            let taken = u16::try_from(number).unwrap_or(u16::MAX);
+            let nth = u16::try_from(number).unwrap_or(u16::MAX);
             let mut next = world.clone();
-            if let Err(what) = next.take(choice) {
-                out.broken.get_or_insert((nth, taken, what));
+            if let Err(what) = next.take(&choices[number]) {
+                broken = Some((out.states, nth, what));
                 break;
             }
-            let key = next.key();
-            let known = visited.get(key);
-            // A state is judged when it is new; one that is known was.
-            if let (None, Some(what)) = (known, next.broken()) {
-                out.broken.get_or_insert((nth, taken, what));
-                break;
-            }
-            generated += 1;
-            if known.is_some() && !options.liveness {
-                continue;
-            }
-            let settled = known.is_none() && next.is_settled();
-            let fault = world.is_fault(choice);
-            out.steps.push(Step { key, known: known.unwrap_or(UNKNOWN), nth: taken, fault, settled });
-            if known.is_none() {
-                out.worlds.push(next);
+            keys.push(next.key());
+            nexts.push((next, nth));
+        }
+        // Looked up together, none waits for another's memory.
+        known.extend(keys.iter().map(|key| visited.get(*key)));
+        for (((next, nth), key), known) in nexts.drain(..).zip(keys.drain(..)).zip(known.drain(..)) {
+            let to = match known.map(Target::Known).or_else(|| out.seen.get(key).map(Target::Found)) {
+                Some(to) => to,
+                None => {
+                    // A state is judged when it is new.
+                    if let Some(what) = next.broken() {
+                        broken = Some((out.states, nth, what));
+                        break;
+                    }
+                    let settled = next.is_settled();
+                    out.found.push(New { world: next, key, by: out.states, nth, settled });
+                    Target::Found(out.seen.insert(key).0)
+                }
+            };
+            out.generated += 1;
+            if options.liveness {
+                out.steps.push(Step { to, nth, fault: world.is_fault(&choices[usize::from(nth)]) });
             }
         }
-        out.generated.push(generated);
-        out.ends.push(out.steps.len() as u32);
+        if let Some(broken) = broken {
+            out.broken.get_or_insert(broken);
+        }
+        out.states += 1;
+        if options.liveness {
+            out.ends.push(out.steps.len() as u32);
+        }
     }
-    out
 }

@@ -24,11 +24,12 @@ pub fn depth_first<W: World>(
     visited.insert(beginning.key());
     let mut progress = Progress { states: 1, ..Progress::default() };
     let mut settled = u64::from(beginning.is_settled());
-    let mut path = vec![frame(beginning.clone(), 0, options)];
+    let mut path = vec![frame(beginning.clone(), 0, Vec::new(), options)];
+    let mut spare: Vec<Vec<W::Choice>> = Vec::new();
     let mut found = None;
     while let Some(top) = path.last_mut() {
         if top.next == top.end {
-            path.pop();
+            spare.extend(path.pop().map(|left| left.choices));
             continue;
         }
         let nth = top.next;
@@ -47,7 +48,7 @@ pub fn depth_first<W: World>(
             continue;
         }
         settled += u64::from(world.is_settled());
-        path.push(frame(world, nth as u16, options));
+        path.push(frame(world, nth as u16, spare.pop().unwrap_or_default(), options));
         progress.states = visited.len() as u64;
         progress.depth = progress.depth.max(path.len() as u32 - 1);
         progress.queue = path.len() as u64;
@@ -61,8 +62,7 @@ pub fn depth_first<W: World>(
     Report { progress, settled, complete: found.is_none(), found }
 }
 
-fn frame<W: World>(world: W, nth: u16, options: Options) -> Frame<W> {
-    let mut choices = Vec::new();
+fn frame<W: World>(world: W, nth: u16, mut choices: Vec<W::Choice>, options: Options) -> Frame<W> {
     world.choices(&mut choices);
     let range = selected(&world, &choices, options.reduce);
     Frame { world, choices, next: range.start, end: range.end, nth }

@@ -5,6 +5,7 @@ use super::World;
 use crate::spec::scope::{State, Step};
 use crate::spec::shapes::Shape;
 use crate::spec::{By, container, pod, sandbox, volume};
+use zerocopy::IntoBytes as _;
 
 /// A scope and where it is.
 #[derive(Copy, Clone, Debug)]
@@ -42,7 +43,7 @@ impl World for Scope {
 
     fn key(&self) -> u128 {
         let state = if self.symmetric { self.state.canonical(self.shape) } else { self.state };
-        xxhash_rust::xxh3::xxh3_128(&state.bytes())
+        xxhash_rust::xxh3::xxh3_128(state.as_bytes())
     }
 
     fn is_fault(&self, step: &Step) -> bool {

@@ -199,7 +199,7 @@ impl World for Ring {
         None
     }
     fn key(&self) -> u128 {
-        u128::from(self.at) + 100
+        u128::from(self.at) << 64
     }
     fn is_fault(&self, to: &u8) -> bool {
         *to == 30

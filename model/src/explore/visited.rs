@@ -1,19 +1,36 @@
-//! Known states by key, each with its number: open addressing in two flat arrays, twenty bytes a place.
+//! Known states by key, each with its number: open addressing in one flat array, sixteen bytes a place, so that a look-up
+//! reads one line of the cache.
 
-/// See the file's head.
+/// See the file's head. A place holds the upper 96 bits of a key and, in the lower 32, its state's number from 1 on; a free
+/// place holds nothing.
 pub(super) struct Visited {
-    keys: Vec<u128>,
-    numbers: Vec<u32>,
+    places: Vec<u128>,
     len: usize,
 }
 
-/// No state has this key: one that has is given another.
-const EMPTY: u128 = 0;
+const FREE: u128 = 0;
+
+/// Bits of a place that are a state's number.
+const NUMBER: u32 = u32::BITS;
+
+/// What of a key is kept, and so tells states apart.
+pub(super) fn identity(key: u128) -> u128 {
+    key >> NUMBER << NUMBER
+}
+
+fn number(place: u128) -> u32 {
+    place as u32 - 1
+}
 
 impl Visited {
     pub(super) fn new() -> Visited {
-        let places = 1 << 10;
-        Visited { keys: vec![EMPTY; places], numbers: vec![0; places], len: 0 }
+        Visited { places: vec![FREE; 1 << 10], len: 0 }
+    }
+
+    /// Forgets all of them, and keeps its memory.
+    pub(super) fn clear(&mut self) {
+        self.places.fill(FREE);
+        self.len = 0;
     }
 
     pub(super) fn len(&self) -> usize {
@@ -21,61 +38,54 @@ impl Visited {
     }
 
     pub(super) fn bytes(&self) -> u64 {
-        self.keys.len() as u64 * 20
+        size_of_val(&self.places[..]) as u64
     }
 
     /// The number of the state with this key.
     pub(super) fn get(&self, key: u128) -> Option<u32> {
-        let key = key.max(1);
-        let place = self.place(key);
-        (self.keys[place] == key).then(|| self.numbers[place])
+        let place = self.places[self.place(key)];
+        (place != FREE).then(|| number(place))
     }
 
     /// Gives the state the next number, unless it has one: its number, and whether it is new.
     pub(super) fn insert(&mut self, key: u128) -> (u32, bool) {
-        let key = key.max(1);
-        let mut place = self.place(key);
-        if self.keys[place] == key {
-            return (self.numbers[place], false);
+        let mut at = self.place(key);
+        if self.places[at] != FREE {
+            return (number(self.places[at]), false);
         }
-        if self.len * 3 >= self.keys.len() * 2 {
+        if self.len * 4 >= self.places.len() * 3 {
             self.grow();
-            place = self.place(key);
+            at = self.place(key);
         }
-        let number = u32::try_from(self.len).unwrap_or(u32::MAX);
-        assert!(number < u32::MAX, "a search holds fewer than 2³² states");
-        self.keys[place] = key;
-        self.numbers[place] = number;
         self.len += 1;
-        (number, true)
+        assert!(self.len < u32::MAX as usize, "a search holds fewer than 2³² states");
+        self.places[at] = identity(key) | self.len as u128;
+        (number(self.places[at]), true)
     }
 
-    /// The place of the key, or the free one where it would go.
+    /// Where the key is, or the free place where it would go.
     fn place(&self, key: u128) -> usize {
-        let mask = self.keys.len() - 1;
-        let mut place = (key ^ key >> 64) as usize & mask;
-        while self.keys[place] != EMPTY && self.keys[place] != key {
-            place = (place + 1) & mask;
+        let mask = self.places.len() - 1;
+        let mut at = (key >> 64) as usize & mask;
+        while self.places[at] != FREE && identity(self.places[at] ^ key) != 0 {
+            at = (at + 1) & mask;
         }
-        place
+        at
     }
 
     fn grow(&mut self) {
-        let places = self.keys.len() * 2;
-        let keys = std::mem::replace(&mut self.keys, vec![EMPTY; places]);
-        let numbers = std::mem::replace(&mut self.numbers, vec![0; places]);
-        for (key, number) in keys.into_iter().zip(numbers).filter(|(key, _)| *key != EMPTY) {
-            let place = self.place(key);
-            self.keys[place] = key;
-            self.numbers[place] = number;
+        let doubled = vec![FREE; self.places.len() * 2];
+        for place in std::mem::replace(&mut self.places, doubled).into_iter().filter(|p| *p != FREE) {
+            let at = self.place(place);
+            self.places[at] = place;
         }
     }
 
-    /// All keys, by number.
+    /// What is kept of all keys, by number.
     pub(super) fn in_order(&self) -> Vec<u128> {
-        let mut keys = vec![EMPTY; self.len];
-        for (key, number) in self.keys.iter().zip(&self.numbers).filter(|(key, _)| **key != EMPTY) {
-            keys[*number as usize] = *key;
+        let mut keys = vec![FREE; self.len];
+        for place in self.places.iter().filter(|place| **place != FREE) {
+            keys[number(*place) as usize] = identity(*place);
         }
         keys
     }

@@ -2,9 +2,10 @@
 
 use super::By::{Allocation, Look};
 use super::{ACTIVE, ALLOCATING, EPHEMERAL, LOOKING, Row, UNADMITTED, WHOLE, row};
+use zerocopy::{Immutable, IntoBytes};
 
 /// Whether a container name's or volume name's addition is in the allocation.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, IntoBytes, Immutable)]
 #[repr(u8)]
 pub enum Promise {
     /// Not there.

@@ -6,9 +6,10 @@ use super::{
     ACTIVE, CREATION_READY, DOOMED, IN_TURN, KEPT, MAY_RUN, NAME_FREE, Needs, OWN_CAUSE, RUNTIME_SEEN, Row,
     SANDBOX_READY, UNDOOMED, VOLUMES_READY, row,
 };
+use zerocopy::{Immutable, IntoBytes};
 
 /// What is known of it.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, IntoBytes, Immutable)]
 #[repr(u8)]
 pub enum Life {
     /// No life: not made yet, or ended.

@@ -6,9 +6,10 @@ use super::{
     ALL_SEEN, HOST_SEEN, NOTHING_RUNS, Needs, OBJECT_GONE, OUT_OF_TIME, PREEMPTED, RUN_OUT, RUNTIME_SEEN,
     Row, SANDBOXES_DOWN, TOLD, VOLUMES_GONE, row,
 };
+use zerocopy::{Immutable, IntoBytes};
 
 /// Where it is in its life.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, IntoBytes, Immutable)]
 #[repr(u8)]
 pub enum Pod {
     /// The node has not heard of it, or has forgotten it.
@@ -62,7 +63,8 @@ impl Pod {
 }
 
 /// What the agent knows is knowledge of its own epoch: a start forgets all three.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, IntoBytes, Immutable)]
+#[repr(C)]
 pub struct Seen {
     /// Every source has delivered its list.
     pub sources: bool,

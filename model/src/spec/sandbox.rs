@@ -3,9 +3,10 @@
 use super::By::{Crash, Fault, Look, Node as Acts, World};
 use super::volume::crashed;
 use super::{ACTIVE, CREATION_READY, NOTHING_RUNS, Needs, RUNTIME_SEEN, Row, SANDBOXES_DOWN, row};
+use zerocopy::{Immutable, IntoBytes};
 
 /// What is known of it.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, IntoBytes, Immutable)]
 #[repr(u8)]
 pub enum Sandbox {
     /// Not there.

@@ -10,6 +10,7 @@ use super::shapes::{Definition, Shape, Version};
 use super::volume::{self, Volume};
 use super::*;
 use std::sync::LazyLock;
+use zerocopy::{Immutable, IntoBytes};
 
 /// Pods of a scope.
 pub const PODS: usize = 2;
@@ -19,7 +20,8 @@ pub const NAMES: usize = 2;
 pub const SLOTS: usize = 2 * NAMES;
 
 /// An addition of a volume name. Name `n` has the slots `2n` and `2n + 1`; one that is removed comes first.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, IntoBytes, Immutable)]
+#[repr(C)]
 pub struct VolumeSlot {
     /// Its life.
     pub life: Volume,
@@ -28,7 +30,8 @@ pub struct VolumeSlot {
 }
 
 /// An addition of a container name.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, IntoBytes, Immutable)]
+#[repr(C)]
 pub struct ContainerSlot {
     /// Its life.
     pub life: Life,
@@ -41,7 +44,8 @@ pub struct ContainerSlot {
 }
 
 /// A pod.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, IntoBytes, Immutable)]
+#[repr(C)]
 pub struct PodSlot {
     /// Its life.
     pub life: Pod,
@@ -74,7 +78,8 @@ const DOOM: u8 = 1;
 const RAN: u8 = 2;
 
 /// All of it. Small enough to be copied, hashed and compared as bytes.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, IntoBytes, Immutable)]
+#[repr(C)]
 pub struct State {
     /// What the agent knows.
     pub seen: Seen,
@@ -84,7 +89,7 @@ pub struct State {
     pub pods: [PodSlot; PODS],
 }
 
-const _: () = assert!(size_of::<State>() <= 64 && 4 + PODS * PodSlot::BYTES <= 64);
+const _: () = assert!(size_of::<State>() <= 64);
 
 /// One step of a scope.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -422,17 +427,6 @@ impl State {
         least
     }
 
-    /// The state as bytes, each field in its place: what the key is made from.
-    pub fn bytes(&self) -> [u8; 64] {
-        let Seen { sources, mounts, runtime } = self.seen;
-        let mut bytes = [0; 64];
-        bytes[..4].copy_from_slice(&[sources.into(), mounts.into(), runtime.into(), self.crashes]);
-        for (pod, bytes) in self.pods.iter().zip(bytes[4..].chunks_exact_mut(PodSlot::BYTES)) {
-            pod.write(bytes);
-        }
-        bytes
-    }
-
     /// What follows from the tables: the invariants, as a reader would check them. The first that does not hold.
     pub fn broken(&self, shape: &Shape) -> Option<&'static str> {
         let total: u8 = (0..PODS).map(|p| self.charge(shape, p)).sum();
@@ -459,21 +453,6 @@ impl State {
 }
 
 impl PodSlot {
-    /// What it takes as bytes.
-    const BYTES: usize = 5 + 4 * SLOTS + 2 * SLOTS;
-
-    fn write(&self, bytes: &mut [u8]) {
-        let (own, rest) = bytes.split_at_mut(5);
-        own.copy_from_slice(&[self.life as u8, self.sandbox as u8, self.marks, self.desired, self.allocated]);
-        let (containers, volumes) = rest.split_at_mut(4 * SLOTS);
-        for (c, bytes) in self.containers.iter().zip(containers.chunks_exact_mut(4)) {
-            bytes.copy_from_slice(&[c.life as u8, c.promise as u8, c.marks, c.leases]);
-        }
-        for (v, bytes) in self.volumes.iter().zip(volumes.chunks_exact_mut(2)) {
-            bytes.copy_from_slice(&[v.life as u8, v.promise as u8]);
-        }
-    }
-
     /// The allocated version.
     fn version<'s>(&self, shape: &'s Shape, p: usize) -> Option<&'s Version> {
         shape.pods.get(p)?.get(usize::from(self.allocated).checked_sub(1)?)

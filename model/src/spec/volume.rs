@@ -5,9 +5,10 @@ use super::By::{Allocation, Crash, Fault, Look, Node as Acts, World};
 use super::{
     ACTIVE, ALL_SEEN, ALLOCATING, By, GOING, KEPT, LIVE, LOOKING, NAME_FREE, Needs, Row, UNHELD, row,
 };
+use zerocopy::{Immutable, IntoBytes};
 
 /// What is known.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, IntoBytes, Immutable)]
 #[repr(u8)]
 pub enum Volume {
     /// Not there: never was, or is verifiably gone.
