@@ -25,5 +25,7 @@ mod scenarios;
 mod served;
 #[path = "linux/sharing.rs"]
 mod sharing;
+#[path = "linux/users.rs"]
+mod users;
 #[path = "linux/version_two.rs"]
 mod version_two;

@@ -243,6 +243,12 @@ impl Cgroups {
         Ok(())
     }
 
+    /// On version 2 a container that is out of memory ends as a whole, as a kubelet has it there since 1.28.
+    pub fn out_of_memory_together(&self, group: &str) -> Result<(), Fault> {
+        let root = self.v2.as_ref().filter(|_| self.v2_limits);
+        root.map_or(Ok(()), |root| set(&self.own(root, group), "memory.oom.group", "1"))
+    }
+
     /// Version 2 takes a memory limit below what is used, and kills: so it is refused before (§8).
     fn refuse_below_use(&self, at: &Path, memory: Option<u64>) -> Result<(), Fault> {
         let Some(limit) = memory else { return Ok(()) };

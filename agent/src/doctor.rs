@@ -1,8 +1,12 @@
 //! What this host lets the Linux backend do: one line for each thing, and the mode that follows (linux-executor §10).
 
 use crate::cgroups::Cgroups;
+use crate::fault::{Attempt, Fault};
 use crate::mounts;
+use crate::pod::plan::UserIds;
+use crate::pod::users;
 use crate::sys;
+use rustix::fs::mkdirat;
 use rustix::mount::MountAttrFlags;
 use rustix::thread::{CapabilitySet, UnshareFlags, capabilities};
 use std::path::Path;
@@ -45,6 +49,8 @@ pub struct Finding {
 /// Looks at everything. It leaves this thread in a mount namespace of its own: for a process that does nothing else.
 pub fn examine() -> (Mode, Vec<Finding>) {
     let mut findings = Vec::new();
+    // Before this process has a pid namespace for its children: the first of them would be the last.
+    let own_users = gives_own_users();
     let held = capabilities(None).map(|sets| sets.effective).unwrap_or(CapabilitySet::empty());
     let has = |capability: CapabilitySet| held.contains(capability);
     let mut add = |what, there: bool, needed, present: &str, absent: &str| {
@@ -127,6 +133,14 @@ pub fn examine() -> (Mode, Vec<Finding>) {
         "the second source of exits (PIDFD_GET_INFO)",
         "before Linux 6.15: of a container whose shim died, the exit code is unknown and counts as failure",
     );
+    let refused = own_users.as_ref().err().map(|fault| fault.message.as_str()).unwrap_or_default();
+    add(
+        "user namespaces",
+        own_users.is_ok(),
+        false,
+        "a pod may have users of its own (hostUsers: false)",
+        &format!("a pod with hostUsers: false can't run: {refused}"),
+    );
     let busybox = ["/bin/busybox", "/usr/bin/busybox"].iter().any(|path| Path::new(path).is_file());
     add(
         "busybox",
@@ -141,6 +155,20 @@ pub fn examine() -> (Mode, Vec<Finding>) {
         (true, false) => Mode::NoSysResource,
     };
     (mode, findings)
+}
+
+/// Whether a pod can have a user namespace: what each needs of the kernel, done once.
+fn gives_own_users() -> Result<(), Fault> {
+    let (users, _) = users::make(UserIds { first: UserIds::LENGTH }, || users::shm(4096), |_| Ok(()))?;
+    let image = mounts::tmpfs(4096, "755", MountAttrFlags::empty())?;
+    sys::map_ids(&image, &users.namespace).attempt(|| "show files as a user namespace has their owners")?;
+    let scratch = mounts::tmpfs(65_536, "755", MountAttrFlags::empty())?;
+    for name in ["upper", "work"] {
+        mkdirat(&scratch, name, rustix::fs::Mode::RWXU).attempt(|| "make a directory")?;
+    }
+    let place = |name| mounts::path_in(&scratch, name);
+    mounts::overlay(&mounts::path_in(&image, ""), &place("upper"), &place("work"), MountAttrFlags::empty())
+        .map(drop)
 }
 
 /// Whether the kernel tells how a process ended to somebody who is not its parent.

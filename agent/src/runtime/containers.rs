@@ -1,7 +1,7 @@
 //! Containers: built up to their exec, let go, stopped, removed.
 
 use super::rotate::{log_name, rotated};
-use super::{Known, Phase, Runtime, exit, last_words, pod_group, remove_dir};
+use super::{Known, Phase, PodUsers, Runtime, exit, last_words, pod_group, remove_dir};
 use crate::beneath;
 use crate::compose;
 use crate::confine;
@@ -13,6 +13,7 @@ use crate::layout;
 use crate::mounts::{self, Propagation};
 use crate::pod::plan::{ContainerPlan, PlannedMount};
 use crate::pod::wire::{Answer, Ask};
+use crate::sys;
 use nodefold_core::command::MountedVolume;
 use nodefold_core::event::Fact;
 use nodefold_core::ids::{ContainerId, OpId, PodUid};
@@ -20,7 +21,7 @@ use nodefold_core::resources::Resources;
 use nodefold_core::spec::{Container, Pod, PodSpec, PullPolicy};
 use nodefold_core::time::Nanos;
 use rustix::fd::OwnedFd;
-use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::fs::{Gid, MemfdFlags, Uid, chown, memfd_create};
 use rustix::io::Errno;
 use rustix::mount::MountAttrFlags;
 use rustix::process::{Signal, pidfd_send_signal};
@@ -67,9 +68,9 @@ impl Runtime {
                 None => {}
             }
             let sandbox = state.sandboxes.get(&(pod, new.sandbox)).filter(|sandbox| !sandbox.stopping);
-            sandbox.map(|sandbox| sandbox.link.clone())
+            sandbox.map(|sandbox| (sandbox.link.clone(), sandbox.users.clone()))
         };
-        let Some(link) = link else {
+        let Some((link, users)) = link else {
             return Err(Fault::refused(format!("sandbox {} not found or not ready", new.sandbox)));
         };
         let dir = self.container_dir(pod, new.sandbox, id);
@@ -80,7 +81,7 @@ impl Runtime {
         let group = format!("{}/{slot}", pod_group(pod));
         plan.slot = Some(slot);
         let storage = plan.storage;
-        let built = self.build(new, plan, (&image, held), (&dir, &group));
+        let built = self.build(new, plan, (&image, held), (&dir, &group), users.as_ref());
         match built.and_then(|(ask, descriptors)| link.call(ask, &descriptors)) {
             Ok((Answer::Parked { .. }, descriptors)) => {
                 failpoint::hit("create.parked");
@@ -144,6 +145,7 @@ impl Runtime {
         mut plan: ContainerPlan,
         (image, held): (&Image, Held),
         (dir, group): (&Path, &str),
+        users: Option<&PodUsers>,
     ) -> Result<(Ask, Vec<OwnedFd>), Fault> {
         let (pod, id) = (new.pod.uid, new.id);
         let mut mounts = self.etc_mounts(new)?;
@@ -161,6 +163,14 @@ impl Runtime {
             fs::create_dir_all(&inner).attempt(|| format!("make {}", inner.display()))?;
         }
         mounts.extend(last_words_mount(new, dir)?);
+        if let Some(users) = users {
+            // The host's devices stay the host's.
+            for (mount, fd) in mounts.iter().filter(|(mount, _)| mount.target != "/dev") {
+                sys::map_ids(fd, &*users.namespace).attempt(|| {
+                    format!("show {} as the pod's user namespace has its owners", mount.target)
+                })?;
+            }
+        }
         // Outer mounts before what lies inside them.
         mounts.sort_by_key(|(mount, _)| Path::new(&mount.target).components().count());
         let (planned, volumes): (Vec<PlannedMount>, Vec<OwnedFd>) = mounts.into_iter().unzip();
@@ -172,11 +182,12 @@ impl Runtime {
         failpoint::hit("create.planned");
         self.limit_pod(pod, new.allocated);
         self.cgroups.limit(group, &new.spec.resources)?;
+        self.cgroups.out_of_memory_together(group)?;
         failpoint::hit("create.grouped");
         self.cgroups.devices(group, plan.privileged)?;
         let entrance = self.cgroups.entrance(group)?;
         let no_devices = self.may_open_any_device(&plan);
-        let root = overlay(&image.root, &dir.join("upper"), &dir.join("work"), no_devices)?;
+        let root = overlay(&image.root, &dir.join("upper"), &dir.join("work"), no_devices, users)?;
         failpoint::hit("create.rooted");
         let log = self.open_log(new.pod, id)?;
         let ask = Ask::Create {
@@ -501,21 +512,29 @@ fn last_words_mount(new: &NewContainer<'_>, dir: &Path) -> Result<Option<(Planne
 
 /// A writable root over an image that stays as it is. Where nothing else keeps a container from devices, those that an image
 /// brings are dead.
-fn overlay(lower: &Path, upper: &Path, work: &Path, no_devices: bool) -> Result<OwnedFd, Fault> {
-    let (lower, upper, work) =
-        (lower.display().to_string(), upper.display().to_string(), work.display().to_string());
-    let with = |key| {
-        let options = [
-            (key, Some(&*lower)),
-            ("upperdir", Some(&*upper)),
-            ("workdir", Some(&*work)),
-            ("volatile", None),
-        ];
-        let quiet = if no_devices { MountAttrFlags::MOUNT_ATTR_NODEV } else { MountAttrFlags::empty() };
-        mounts::detached("overlay", &options, MountAttrFlags::MOUNT_ATTR_RELATIME | quiet)
+/// In a user namespace the image is shown as that has its owners, and what is new belongs to its root.
+fn overlay(
+    lower: &Path,
+    upper: &Path,
+    work: &Path,
+    no_devices: bool,
+    users: Option<&PodUsers>,
+) -> Result<OwnedFd, Fault> {
+    let shown = match users {
+        Some(users) => {
+            let (uid, gid) = (Uid::from_raw(users.ids.first), Gid::from_raw(users.ids.first));
+            chown(upper, Some(uid), Some(gid)).attempt(|| format!("give {} to the pod", upper.display()))?;
+            let image =
+                mounts::place(lower).and_then(mounts::clone_of).attempt(|| "copy the image's mount")?;
+            sys::map_ids(&image, &*users.namespace)
+                .attempt(|| "show the image as the pod's user namespace has its owners")?;
+            Some(image)
+        }
+        None => None,
     };
-    // Before 6.8 there is only `lowerdir`, in which a colon separates.
-    with("lowerdir+").or_else(|_| with("lowerdir"))
+    let lower = shown.as_ref().map_or_else(|| lower.to_owned(), |image| mounts::path_in(image, ""));
+    let quiet = if no_devices { MountAttrFlags::MOUNT_ATTR_NODEV } else { MountAttrFlags::empty() };
+    mounts::overlay(&lower, upper, work, MountAttrFlags::MOUNT_ATTR_RELATIME | quiet)
 }
 
 /// A file that is nowhere, with these bytes.
