@@ -13,6 +13,8 @@ mod housekeeping;
 mod images;
 #[path = "linux/life.rs"]
 mod life;
+#[path = "linux/logs.rs"]
+mod logs;
 #[path = "linux/node.rs"]
 mod node;
 #[path = "../agent/tests/oci/mod.rs"]

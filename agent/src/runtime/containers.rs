@@ -21,13 +21,13 @@ use nodefold_core::resources::Resources;
 use nodefold_core::spec::{Container, Pod, PodSpec, PullPolicy};
 use nodefold_core::time::Nanos;
 use rustix::fd::OwnedFd;
-use rustix::fs::{Gid, MemfdFlags, Uid, chown, memfd_create};
+use rustix::fs::{AtFlags, Gid, MemfdFlags, Mode, OFlags, Uid, chown, memfd_create, openat, unlinkat};
 use rustix::io::Errno;
 use rustix::mount::MountAttrFlags;
 use rustix::process::{Signal, pidfd_send_signal};
 use std::fs;
 use std::io::{Seek, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 /// A container to be made.
@@ -266,45 +266,60 @@ impl Runtime {
         Ok((PlannedMount { target: mounted.mount.mount_path.to_string(), directory }, fd))
     }
 
-    fn log_dir(&self, pod: &Pod, name: &str) -> PathBuf {
-        self.layout.logs().join("pods").join(format!("{}_{}_{}", pod.namespace, pod.name, pod.uid)).join(name)
-    }
-
+    /// Opens a container's log, to be written to. A container that is shown the logs may have put anything there: what is no plain
+    /// file goes, and no link is followed.
     fn open_log(&self, pod: &Pod, id: &ContainerId) -> Result<OwnedFd, Fault> {
-        let dir = self.log_dir(pod, &id.name);
-        fs::create_dir_all(&dir).attempt(|| format!("make {}", dir.display()))?;
-        let path = dir.join(log_name(id));
-        let log = fs::OpenOptions::new().create(true).append(true).open(&path);
-        log.map(OwnedFd::from).attempt(|| format!("open {}", path.display()))
+        let root = self.layout.logs();
+        fs::create_dir_all(&root).attempt(|| format!("make {}", root.display()))?;
+        let path = format!("pods/{}_{}_{}/{}", pod.namespace, pod.name, pod.uid, id.name);
+        let dir = beneath::make_dirs(beneath::open_root(&root)?, &path, Mode::from_raw_mode(0o755))
+            .attempt(|| format!("make the directory of logs {path}"))?;
+        let name = log_name(id);
+        let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::NONBLOCK;
+        match beneath::open(&dir, &name, flags) {
+            Ok(log) if beneath::is_file(&log).attempt(|| format!("look at {path}/{name}"))? => {
+                return Ok(log);
+            }
+            Ok(_) | Err(_) => beneath::remove_tree(&dir, &name)?,
+        }
+        let flags = flags | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        openat(&dir, &name, flags, Mode::from_raw_mode(0o644)).attempt(|| format!("make {path}/{name}"))
     }
 
     /// The logs of a container that is removed.
     fn remove_log(&self, pod: PodUid, id: &ContainerId) -> Result<(), Fault> {
-        for dir in self.pod_log_dirs(pod) {
-            let of_container = dir.join(&*id.name);
-            if let Ok(open) = beneath::open_root(&of_container) {
-                let log = log_name(id);
-                for name in rotated(&open, &log)?.into_iter().chain([log]) {
-                    match rustix::fs::unlinkat(&open, &name, rustix::fs::AtFlags::empty()) {
-                        Ok(()) | Err(Errno::NOENT) => {}
-                        Err(errno) => return Err(errno).attempt(|| format!("remove {name}")),
-                    }
-                }
+        for dir in self.logs_of(pod, &id.name) {
+            let log = log_name(id);
+            for name in rotated(&dir, &log)?.into_iter().chain([log]) {
+                beneath::remove_tree(&dir, &name)?;
             }
+        }
+        let Some(pods) = self.pods_logs() else { return Ok(()) };
+        for of_pod in log_dirs(&pods, pod) {
             // Only empty ones go.
-            fs::remove_dir(&of_container).and_then(|()| fs::remove_dir(&dir)).ok();
+            if let Ok(dir) = beneath::open_dir(&pods, &of_pod) {
+                unlinkat(&dir, &*id.name, AtFlags::REMOVEDIR).ok();
+            }
+            unlinkat(&pods, &of_pod, AtFlags::REMOVEDIR).ok();
         }
         Ok(())
     }
 
-    pub(super) fn pod_log_dirs(&self, pod: PodUid) -> Vec<PathBuf> {
-        let suffix = format!("_{pod}");
-        let entries = fs::read_dir(self.layout.logs().join("pods")).into_iter().flatten().flatten();
-        entries.map(|entry| entry.path()).filter(|path| path.to_string_lossy().ends_with(&suffix)).collect()
+    /// The directory of all pods' logs, if there is one.
+    fn pods_logs(&self) -> Option<OwnedFd> {
+        beneath::open_dir(beneath::open_root(&self.layout.logs()).ok()?, "pods").ok()
+    }
+
+    /// The directories of a container's logs.
+    pub(super) fn logs_of(&self, pod: PodUid, container: &str) -> Vec<OwnedFd> {
+        let Some(pods) = self.pods_logs() else { return Vec::new() };
+        let dirs = log_dirs(&pods, pod);
+        dirs.iter().filter_map(|dir| beneath::open_dir(&pods, format!("{dir}/{container}")).ok()).collect()
     }
 
     pub(super) fn remove_pod_logs(&self, pod: PodUid) -> Result<(), Fault> {
-        self.pod_log_dirs(pod).iter().try_for_each(|dir| remove_dir(dir))
+        let Some(pods) = self.pods_logs() else { return Ok(()) };
+        log_dirs(&pods, pod).iter().try_for_each(|dir| beneath::remove_tree(&pods, dir))
     }
 
     /// Lets a container go. How that went is told as a fact, from the link's thread, before its exit can be.
@@ -486,6 +501,13 @@ impl Runtime {
     pub fn resize_pod(&self, pod: PodUid, resources: &Resources) -> Result<(), Fault> {
         self.cgroups.limit(&pod_group(pod), resources)
     }
+}
+
+/// The names of a pod's directories among all pods' logs.
+fn log_dirs(pods: &OwnedFd, pod: PodUid) -> Vec<String> {
+    let suffix = format!("_{pod}");
+    let names = beneath::names(pods).unwrap_or_default().into_iter();
+    names.map(|name| name.to_string_lossy().into_owned()).filter(|name| name.ends_with(&suffix)).collect()
 }
 
 /// The plan that is on disk in a container's directory.
