@@ -21,6 +21,8 @@ mod node;
 mod oci;
 #[path = "linux/parity.rs"]
 mod parity;
+#[path = "linux/rights.rs"]
+mod rights;
 #[path = "linux/scenarios.rs"]
 mod scenarios;
 #[path = "linux/served.rs"]

@@ -8,7 +8,7 @@ use crate::{beneath, device_rules};
 use nodefold_core::resources::{ResourceName, Resources};
 use nodefold_core::time::Nanos;
 use rustix::fd::OwnedFd;
-use rustix::fs::{Mode, OFlags, open};
+use rustix::fs::{Access, Mode, OFlags, access, open};
 use rustix::io::Errno;
 use std::collections::BTreeMap;
 use std::fs;
@@ -107,6 +107,14 @@ impl Cgroups {
                 name,
             })
             .collect()
+    }
+
+    /// Whether this process may make groups: each hierarchy that there is is used.
+    pub fn writable(&self) -> Result<(), Fault> {
+        self.roots().into_iter().try_for_each(|root| {
+            access(root, Access::WRITE_OK | Access::EXEC_OK)
+                .attempt(|| format!("write to {}", root.display()))
+        })
     }
 
     /// Whether containers can be limited at all.

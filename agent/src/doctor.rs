@@ -46,13 +46,60 @@ pub struct Finding {
     pub detail: String,
 }
 
+/// What this process has no right to, of what a node does. It tries nothing: an agent asks at its start.
+pub fn privileges() -> Vec<Finding> {
+    let held = capabilities(None).map(|sets| sets.effective).unwrap_or(CapabilitySet::empty());
+    let groups = Cgroups::detect("nodefold-doctor".into()).and_then(|cgroups| cgroups.writable());
+    let refused = groups.as_ref().err().map(|fault| fault.message.clone()).unwrap_or_default();
+    let findings = [
+        (
+            "CAP_SYS_ADMIN",
+            held.contains(CapabilitySet::SYS_ADMIN),
+            true,
+            "file systems can be mounted and namespaces made",
+            "no file system can be mounted and no namespace made: run as root",
+        ),
+        (
+            "CAP_MKNOD",
+            held.contains(CapabilitySet::MKNOD),
+            true,
+            "containers get their own /dev",
+            "device nodes can't be made: run as root",
+        ),
+        (
+            "CAP_SYS_RESOURCE",
+            held.contains(CapabilitySet::SYS_RESOURCE),
+            false,
+            "oom_score_adj can be lowered",
+            "oom_score_adj stays where it is for Guaranteed pods; limits of processes can't be raised",
+        ),
+        ("control groups", groups.is_ok(), true, "can be made", &*refused),
+    ];
+    let findings = findings.into_iter().map(|(what, there, needed, present, absent)| Finding {
+        what,
+        there,
+        needed,
+        detail: if there { present } else { absent }.to_owned(),
+    });
+    findings.collect()
+}
+
+/// Whether this process may be a node at all; if not, all that it lacks.
+pub fn require() -> Result<(), Fault> {
+    let lacking = privileges().into_iter().filter(|finding| finding.needed && !finding.there);
+    let lacking: Vec<String> =
+        lacking.map(|finding| format!("{}: {}", finding.what, finding.detail)).collect();
+    if lacking.is_empty() {
+        return Ok(());
+    }
+    Err(Fault::refused(format!("this process can't run containers (mode: none): {}", lacking.join("; "))))
+}
+
 /// Looks at everything. It leaves this thread in a mount namespace of its own: for a process that does nothing else.
 pub fn examine() -> (Mode, Vec<Finding>) {
-    let mut findings = Vec::new();
+    let mut findings = privileges();
     // Before this process has a pid namespace for its children: the first of them would be the last.
     let own_users = gives_own_users();
-    let held = capabilities(None).map(|sets| sets.effective).unwrap_or(CapabilitySet::empty());
-    let has = |capability: CapabilitySet| held.contains(capability);
     let mut add = |what, there: bool, needed, present: &str, absent: &str| {
         let detail = if there { present } else { absent }.to_owned();
         findings.push(Finding { what, there, needed, detail });
@@ -66,26 +113,11 @@ pub fn examine() -> (Mode, Vec<Finding>) {
         unshared.is_ok(),
         true,
         "mount, pid, uts and ipc namespaces can be made",
-        &format!("unshare: {refused}: run as root (CAP_SYS_ADMIN)"),
+        &format!("unshare: {refused}"),
     );
     let network = sys::unshare(UnshareFlags::NEWNET);
-    add("network namespace", network.is_ok(), true, "can be made", "run as root (CAP_SYS_ADMIN)");
-    let device_nodes = has(CapabilitySet::MKNOD);
-    add(
-        "CAP_MKNOD",
-        device_nodes,
-        true,
-        "containers get their own /dev",
-        "device nodes can't be made: run as root",
-    );
-    let resource = has(CapabilitySet::SYS_RESOURCE);
-    add(
-        "CAP_SYS_RESOURCE",
-        resource,
-        false,
-        "oom_score_adj can be lowered",
-        "oom_score_adj stays where it is for Guaranteed pods; limits of processes can't be raised",
-    );
+    let refused = network.err().map(|errno| std::io::Error::from(errno).to_string()).unwrap_or_default();
+    add("network namespace", network.is_ok(), true, "can be made", &format!("unshare: {refused}"));
     match Cgroups::detect("nodefold-doctor".into()) {
         Ok(cgroups) => {
             add(
@@ -110,7 +142,8 @@ pub fn examine() -> (Mode, Vec<Finding>) {
                 "no devices controller of version 1, and the kernel takes no BPF program for version 2: no container gets CAP_MKNOD",
             );
         }
-        Err(fault) => add("cgroups", false, true, "", &fault.message),
+        // It is told among the privileges.
+        Err(_) => {}
     }
     let kinds = std::fs::read_to_string("/proc/filesystems").unwrap_or_default();
     let knows = |kind: &str| kinds.split_whitespace().any(|known| known == kind);
@@ -118,14 +151,10 @@ pub fn examine() -> (Mode, Vec<Finding>) {
         add(kind, knows(kind), true, "the kernel has it", "the kernel lacks it");
     }
     add("hugetlbfs", knows("hugetlbfs"), false, "the kernel has it", "no emptyDir of medium HugePages");
-    let noswap = mounts::detached("tmpfs", &[("noswap", None)], MountAttrFlags::empty()).is_ok();
-    add(
-        "tmpfs noswap",
-        noswap,
-        false,
-        "secrets are never swapped out",
-        "before Linux 6.4 a tmpfs may be swapped out",
-    );
+    let plain = mounts::detached("tmpfs", &[], MountAttrFlags::empty());
+    let noswap = mounts::detached("tmpfs", &[("noswap", None)], MountAttrFlags::empty());
+    let why = plain.err().map_or("before Linux 6.4 a tmpfs may be swapped out".into(), |fault| fault.message);
+    add("tmpfs noswap", noswap.is_ok(), false, "secrets are never swapped out", &why);
     add(
         "exit codes without being the parent",
         tells_exits(),
@@ -149,6 +178,7 @@ pub fn examine() -> (Mode, Vec<Finding>) {
         "registry.local/busybox is made from it",
         "no registry.local/busybox: apt-get install busybox-static",
     );
+    let resource = findings.iter().any(|finding| finding.what == "CAP_SYS_RESOURCE" && finding.there);
     let mode = match (findings.iter().all(|finding| finding.there || !finding.needed), resource) {
         (false, _) => Mode::None,
         (true, true) => Mode::Full,
