@@ -118,32 +118,29 @@ pub fn examine() -> (Mode, Vec<Finding>) {
     let network = sys::unshare(UnshareFlags::NEWNET);
     let refused = network.err().map(|errno| std::io::Error::from(errno).to_string()).unwrap_or_default();
     add("network namespace", network.is_ok(), true, "can be made", &format!("unshare: {refused}"));
-    match Cgroups::detect("nodefold-doctor".into()) {
-        Ok(cgroups) => {
-            add(
-                "cgroup limits",
-                cgroups.has_limits(),
-                false,
-                "cpu and memory of pods and containers are limited",
-                "no cpu and memory controllers: nothing is limited, and a resize is refused",
-            );
-            add(
-                "cgroup.kill",
-                cgroups.kills_as_a_whole(),
-                false,
-                "a container is killed as a whole by the kernel",
-                "no cgroup2 is mounted: processes are killed one by one",
-            );
-            add(
-                "device rules",
-                cgroups.has_device_rules(),
-                false,
-                "containers may open only their own devices",
-                "no devices controller of version 1, and the kernel takes no BPF program for version 2: no container gets CAP_MKNOD",
-            );
-        }
-        // It is told among the privileges.
-        Err(_) => {}
+    // That there are none is told among the privileges.
+    if let Ok(cgroups) = Cgroups::detect("nodefold-doctor".into()) {
+        add(
+            "cgroup limits",
+            cgroups.has_limits(),
+            false,
+            "cpu and memory of pods and containers are limited",
+            "no cpu and memory controllers: nothing is limited, and a resize is refused",
+        );
+        add(
+            "cgroup.kill",
+            cgroups.kills_as_a_whole(),
+            false,
+            "a container is killed as a whole by the kernel",
+            "no cgroup2 is mounted: processes are killed one by one",
+        );
+        add(
+            "device rules",
+            cgroups.has_device_rules(),
+            false,
+            "containers may open only their own devices",
+            "no devices controller of version 1, and the kernel takes no BPF program for version 2: no container gets CAP_MKNOD",
+        );
     }
     let kinds = std::fs::read_to_string("/proc/filesystems").unwrap_or_default();
     let knows = |kind: &str| kinds.split_whitespace().any(|known| known == kind);
