@@ -37,6 +37,13 @@ impl Out {
         }
     }
 
+    /// Writes bytes as they are: somebody else's, whose escape codes are theirs.
+    pub fn bytes(&mut self, bytes: &[u8]) {
+        if self.failed.is_none() {
+            self.failed = self.stdout.as_inner().write_all(bytes).err();
+        }
+    }
+
     /// Writes several lines.
     pub fn lines<T: Display>(&mut self, texts: impl IntoIterator<Item = T>) {
         for text in texts {

@@ -13,17 +13,23 @@ mod housekeeping;
 mod images;
 #[path = "linux/life.rs"]
 mod life;
+#[path = "linux/logs.rs"]
+mod logs;
 #[path = "linux/node.rs"]
 mod node;
 #[path = "../agent/tests/oci/mod.rs"]
 mod oci;
 #[path = "linux/parity.rs"]
 mod parity;
+#[path = "linux/rights.rs"]
+mod rights;
 #[path = "linux/scenarios.rs"]
 mod scenarios;
 #[path = "linux/served.rs"]
 mod served;
 #[path = "linux/sharing.rs"]
 mod sharing;
+#[path = "linux/users.rs"]
+mod users;
 #[path = "linux/version_two.rs"]
 mod version_two;

@@ -30,6 +30,19 @@ pub fn open(root: impl AsFd, path: impl AsRef<Path>, flags: OFlags) -> Result<Ow
     retry(|| openat2(root.as_fd(), path.as_ref(), flags | OFlags::CLOEXEC, Mode::empty(), resolve))
 }
 
+/// A plain file beneath a root, to be read; no component of its path may be a link. A FIFO that somebody put there, or a device,
+/// is neither waited for nor read.
+pub fn open_file(root: impl AsFd, path: impl AsRef<Path>) -> Result<OwnedFd, Errno> {
+    let file = open(root, path, OFlags::RDONLY | OFlags::NONBLOCK)?;
+    if is_file(&file)? { Ok(file) } else { Err(Errno::OPNOTSUPP) }
+}
+
+/// Whether a descriptor is of a plain file.
+pub fn is_file(file: impl AsFd) -> Result<bool, Errno> {
+    let mode = rustix::fs::fstat(file)?.st_mode;
+    Ok(rustix::fs::FileType::from_raw_mode(mode) == rustix::fs::FileType::RegularFile)
+}
+
 /// A directory beneath a root, to be read and written in; no component of its path may be a link.
 pub fn open_dir(root: impl AsFd, path: impl AsRef<Path>) -> Result<OwnedFd, Errno> {
     open(root, path, OFlags::RDONLY | OFlags::DIRECTORY)

@@ -8,7 +8,7 @@ use crate::{beneath, device_rules};
 use nodefold_core::resources::{ResourceName, Resources};
 use nodefold_core::time::Nanos;
 use rustix::fd::OwnedFd;
-use rustix::fs::{Mode, OFlags, open};
+use rustix::fs::{Access, Mode, OFlags, access, open};
 use rustix::io::Errno;
 use std::collections::BTreeMap;
 use std::fs;
@@ -107,6 +107,14 @@ impl Cgroups {
                 name,
             })
             .collect()
+    }
+
+    /// Whether this process may make groups: each hierarchy that there is is used.
+    pub fn writable(&self) -> Result<(), Fault> {
+        self.roots().into_iter().try_for_each(|root| {
+            access(root, Access::WRITE_OK | Access::EXEC_OK)
+                .attempt(|| format!("write to {}", root.display()))
+        })
     }
 
     /// Whether containers can be limited at all.
@@ -241,6 +249,12 @@ impl Cgroups {
             set(&at, "memory.max", &memory.map_or("max".into(), |bytes| bytes.to_string()))?;
         }
         Ok(())
+    }
+
+    /// On version 2 a container that is out of memory ends as a whole, as a kubelet has it there since 1.28.
+    pub fn out_of_memory_together(&self, group: &str) -> Result<(), Fault> {
+        let root = self.v2.as_ref().filter(|_| self.v2_limits);
+        root.map_or(Ok(()), |root| set(&self.own(root, group), "memory.oom.group", "1"))
     }
 
     /// Version 2 takes a memory limit below what is used, and kills: so it is refused before (§8).

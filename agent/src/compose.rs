@@ -7,7 +7,7 @@ use crate::fault::Fault;
 use crate::fields::PodFields;
 use crate::images::{Image, user_of};
 use crate::objects::Objects;
-use crate::pod::plan::{ContainerPlan, StorageLimits};
+use crate::pod::plan::{ContainerPlan, StorageLimits, UserIds};
 use crate::seccomp::Instruction;
 use nodefold_core::ids::{Name, ObjectKind, ObjectRef};
 use nodefold_core::resources::{ResourceName, Resources};
@@ -72,6 +72,14 @@ pub fn compose(
     let user = user_of(&image.root, &spec).map_err(|fault| config_error(fault.message))?;
     let uid = user.uid;
     let gid = number(either("runAsGroup"), "runAsGroup")?.unwrap_or(user.gid);
+    let has_own_users = pod["hostUsers"].as_bool() == Some(false);
+    if let Some(id) = [uid, gid].into_iter().find(|id| has_own_users && *id >= UserIds::LENGTH) {
+        return Err(config_error(format!(
+            "user or group {id} is not in the pod's user namespace, whose ids end with {} {}",
+            UserIds::LENGTH - 1,
+            told()
+        )));
+    }
     if non_root && uid == 0 {
         return Err(config_error(format!(
             "container has runAsNonRoot and image will run as root {}",
@@ -89,7 +97,6 @@ pub fn compose(
     for group in of_pod["supplementalGroups"].as_array().into_iter().flatten().chain([&of_pod["fsGroup"]]) {
         groups.extend(number(group, "supplementalGroups")?.filter(|group| !groups.contains(group)));
     }
-    refuse_unbuilt(&pod)?;
     let privileged = own["privileged"].as_bool().unwrap_or(false);
     let names = |list: &str| -> Vec<&str> {
         own["capabilities"][list].as_array().into_iter().flatten().filter_map(Value::as_str).collect()
@@ -181,14 +188,6 @@ fn seccomp(
         }
         Some(kind) => Err(config_error(format!("this node can't install a seccomp profile of type {kind}"))),
     }
-}
-
-/// What this node can't do must not be left out silently where a pod asks for it.
-fn refuse_unbuilt(pod: &Value) -> Result<(), Fault> {
-    if pod["hostUsers"].as_bool() == Some(false) {
-        return Err(config_error("this node can't give a pod a user namespace (hostUsers: false)"));
-    }
-    Ok(())
 }
 
 fn number(value: &Value, what: &str) -> Result<Option<u32>, Fault> {

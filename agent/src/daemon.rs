@@ -4,6 +4,7 @@
 use crate::backend::Linux;
 use crate::clock;
 use crate::credentials::LocalKey;
+use crate::doctor;
 use crate::driver::{Driver, Folded, boot_id};
 use crate::fault::{Attempt, Fault};
 use crate::housekeeping::Habits;
@@ -93,6 +94,7 @@ pub trait Listener {
 impl Daemon {
     /// Opens the journal (or begins one), folds it, and connects to what runs.
     pub fn open(settings: Settings, listener: &mut dyn Listener) -> Result<Daemon, Fault> {
+        doctor::require()?;
         let data = settings.layout.data();
         fs::create_dir_all(data).attempt(|| format!("make {}", data.display()))?;
         let config = Config {

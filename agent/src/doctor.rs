@@ -1,8 +1,12 @@
 //! What this host lets the Linux backend do: one line for each thing, and the mode that follows (linux-executor §10).
 
 use crate::cgroups::Cgroups;
+use crate::fault::{Attempt, Fault};
 use crate::mounts;
+use crate::pod::plan::UserIds;
+use crate::pod::users;
 use crate::sys;
+use rustix::fs::mkdirat;
 use rustix::mount::MountAttrFlags;
 use rustix::thread::{CapabilitySet, UnshareFlags, capabilities};
 use std::path::Path;
@@ -42,11 +46,60 @@ pub struct Finding {
     pub detail: String,
 }
 
+/// What this process has no right to, of what a node does. It tries nothing: an agent asks at its start.
+pub fn privileges() -> Vec<Finding> {
+    let held = capabilities(None).map(|sets| sets.effective).unwrap_or(CapabilitySet::empty());
+    let groups = Cgroups::detect("nodefold-doctor".into()).and_then(|cgroups| cgroups.writable());
+    let refused = groups.as_ref().err().map(|fault| fault.message.clone()).unwrap_or_default();
+    let findings = [
+        (
+            "CAP_SYS_ADMIN",
+            held.contains(CapabilitySet::SYS_ADMIN),
+            true,
+            "file systems can be mounted and namespaces made",
+            "no file system can be mounted and no namespace made: run as root",
+        ),
+        (
+            "CAP_MKNOD",
+            held.contains(CapabilitySet::MKNOD),
+            true,
+            "containers get their own /dev",
+            "device nodes can't be made: run as root",
+        ),
+        (
+            "CAP_SYS_RESOURCE",
+            held.contains(CapabilitySet::SYS_RESOURCE),
+            false,
+            "oom_score_adj can be lowered",
+            "oom_score_adj stays where it is for Guaranteed pods; limits of processes can't be raised",
+        ),
+        ("control groups", groups.is_ok(), true, "can be made", &*refused),
+    ];
+    let findings = findings.into_iter().map(|(what, there, needed, present, absent)| Finding {
+        what,
+        there,
+        needed,
+        detail: if there { present } else { absent }.to_owned(),
+    });
+    findings.collect()
+}
+
+/// Whether this process may be a node at all; if not, all that it lacks.
+pub fn require() -> Result<(), Fault> {
+    let lacking = privileges().into_iter().filter(|finding| finding.needed && !finding.there);
+    let lacking: Vec<String> =
+        lacking.map(|finding| format!("{}: {}", finding.what, finding.detail)).collect();
+    if lacking.is_empty() {
+        return Ok(());
+    }
+    Err(Fault::refused(format!("this process can't run containers (mode: none): {}", lacking.join("; "))))
+}
+
 /// Looks at everything. It leaves this thread in a mount namespace of its own: for a process that does nothing else.
 pub fn examine() -> (Mode, Vec<Finding>) {
-    let mut findings = Vec::new();
-    let held = capabilities(None).map(|sets| sets.effective).unwrap_or(CapabilitySet::empty());
-    let has = |capability: CapabilitySet| held.contains(capability);
+    let mut findings = privileges();
+    // Before this process has a pid namespace for its children: the first of them would be the last.
+    let own_users = gives_own_users();
     let mut add = |what, there: bool, needed, present: &str, absent: &str| {
         let detail = if there { present } else { absent }.to_owned();
         findings.push(Finding { what, there, needed, detail });
@@ -60,51 +113,34 @@ pub fn examine() -> (Mode, Vec<Finding>) {
         unshared.is_ok(),
         true,
         "mount, pid, uts and ipc namespaces can be made",
-        &format!("unshare: {refused}: run as root (CAP_SYS_ADMIN)"),
+        &format!("unshare: {refused}"),
     );
     let network = sys::unshare(UnshareFlags::NEWNET);
-    add("network namespace", network.is_ok(), true, "can be made", "run as root (CAP_SYS_ADMIN)");
-    let device_nodes = has(CapabilitySet::MKNOD);
-    add(
-        "CAP_MKNOD",
-        device_nodes,
-        true,
-        "containers get their own /dev",
-        "device nodes can't be made: run as root",
-    );
-    let resource = has(CapabilitySet::SYS_RESOURCE);
-    add(
-        "CAP_SYS_RESOURCE",
-        resource,
-        false,
-        "oom_score_adj can be lowered",
-        "oom_score_adj stays where it is for Guaranteed pods; limits of processes can't be raised",
-    );
-    match Cgroups::detect("nodefold-doctor".into()) {
-        Ok(cgroups) => {
-            add(
-                "cgroup limits",
-                cgroups.has_limits(),
-                false,
-                "cpu and memory of pods and containers are limited",
-                "no cpu and memory controllers: nothing is limited, and a resize is refused",
-            );
-            add(
-                "cgroup.kill",
-                cgroups.kills_as_a_whole(),
-                false,
-                "a container is killed as a whole by the kernel",
-                "no cgroup2 is mounted: processes are killed one by one",
-            );
-            add(
-                "device rules",
-                cgroups.has_device_rules(),
-                false,
-                "containers may open only their own devices",
-                "no devices controller of version 1, and the kernel takes no BPF program for version 2: no container gets CAP_MKNOD",
-            );
-        }
-        Err(fault) => add("cgroups", false, true, "", &fault.message),
+    let refused = network.err().map(|errno| std::io::Error::from(errno).to_string()).unwrap_or_default();
+    add("network namespace", network.is_ok(), true, "can be made", &format!("unshare: {refused}"));
+    // That there are none is told among the privileges.
+    if let Ok(cgroups) = Cgroups::detect("nodefold-doctor".into()) {
+        add(
+            "cgroup limits",
+            cgroups.has_limits(),
+            false,
+            "cpu and memory of pods and containers are limited",
+            "no cpu and memory controllers: nothing is limited, and a resize is refused",
+        );
+        add(
+            "cgroup.kill",
+            cgroups.kills_as_a_whole(),
+            false,
+            "a container is killed as a whole by the kernel",
+            "no cgroup2 is mounted: processes are killed one by one",
+        );
+        add(
+            "device rules",
+            cgroups.has_device_rules(),
+            false,
+            "containers may open only their own devices",
+            "no devices controller of version 1, and the kernel takes no BPF program for version 2: no container gets CAP_MKNOD",
+        );
     }
     let kinds = std::fs::read_to_string("/proc/filesystems").unwrap_or_default();
     let knows = |kind: &str| kinds.split_whitespace().any(|known| known == kind);
@@ -112,20 +148,24 @@ pub fn examine() -> (Mode, Vec<Finding>) {
         add(kind, knows(kind), true, "the kernel has it", "the kernel lacks it");
     }
     add("hugetlbfs", knows("hugetlbfs"), false, "the kernel has it", "no emptyDir of medium HugePages");
-    let noswap = mounts::detached("tmpfs", &[("noswap", None)], MountAttrFlags::empty()).is_ok();
-    add(
-        "tmpfs noswap",
-        noswap,
-        false,
-        "secrets are never swapped out",
-        "before Linux 6.4 a tmpfs may be swapped out",
-    );
+    let plain = mounts::detached("tmpfs", &[], MountAttrFlags::empty());
+    let noswap = mounts::detached("tmpfs", &[("noswap", None)], MountAttrFlags::empty());
+    let why = plain.err().map_or("before Linux 6.4 a tmpfs may be swapped out".into(), |fault| fault.message);
+    add("tmpfs noswap", noswap.is_ok(), false, "secrets are never swapped out", &why);
     add(
         "exit codes without being the parent",
         tells_exits(),
         false,
         "the second source of exits (PIDFD_GET_INFO)",
         "before Linux 6.15: of a container whose shim died, the exit code is unknown and counts as failure",
+    );
+    let refused = own_users.as_ref().err().map(|fault| fault.message.as_str()).unwrap_or_default();
+    add(
+        "user namespaces",
+        own_users.is_ok(),
+        false,
+        "a pod may have users of its own (hostUsers: false)",
+        &format!("a pod with hostUsers: false can't run: {refused}"),
     );
     let busybox = ["/bin/busybox", "/usr/bin/busybox"].iter().any(|path| Path::new(path).is_file());
     add(
@@ -135,12 +175,27 @@ pub fn examine() -> (Mode, Vec<Finding>) {
         "registry.local/busybox is made from it",
         "no registry.local/busybox: apt-get install busybox-static",
     );
+    let resource = findings.iter().any(|finding| finding.what == "CAP_SYS_RESOURCE" && finding.there);
     let mode = match (findings.iter().all(|finding| finding.there || !finding.needed), resource) {
         (false, _) => Mode::None,
         (true, true) => Mode::Full,
         (true, false) => Mode::NoSysResource,
     };
     (mode, findings)
+}
+
+/// Whether a pod can have a user namespace: what each needs of the kernel, done once.
+fn gives_own_users() -> Result<(), Fault> {
+    let (users, _) = users::make(UserIds { first: UserIds::LENGTH }, || users::shm(4096), |_| Ok(()))?;
+    let image = mounts::tmpfs(4096, "755", MountAttrFlags::empty())?;
+    sys::map_ids(&image, &users.namespace).attempt(|| "show files as a user namespace has their owners")?;
+    let scratch = mounts::tmpfs(65_536, "755", MountAttrFlags::empty())?;
+    for name in ["upper", "work"] {
+        mkdirat(&scratch, name, rustix::fs::Mode::RWXU).attempt(|| "make a directory")?;
+    }
+    let place = |name| mounts::path_in(&scratch, name);
+    mounts::overlay(&mounts::path_in(&image, ""), &place("upper"), &place("work"), MountAttrFlags::empty())
+        .map(drop)
 }
 
 /// Whether the kernel tells how a process ended to somebody who is not its parent.

@@ -31,5 +31,6 @@ pub mod server;
 pub mod signals;
 pub mod sys;
 pub mod usage;
+pub mod users;
 pub mod volumes;
 pub mod workers;

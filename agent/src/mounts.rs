@@ -44,6 +44,11 @@ pub fn detached(
     })
 }
 
+/// What nobody may run, open as a device or gain rights by.
+pub fn quiet() -> MountAttrFlags {
+    MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NOEXEC | MountAttrFlags::MOUNT_ATTR_NODEV
+}
+
 /// A tmpfs with a size in bytes (0: as large as the kernel lets it be) that never swaps, where the kernel knows that.
 pub fn tmpfs(size_bytes: u64, mode: &str, attributes: MountAttrFlags) -> Result<OwnedFd, Fault> {
     let size = size_bytes.to_string();
@@ -59,6 +64,27 @@ pub fn tmpfs(size_bytes: u64, mode: &str, attributes: MountAttrFlags) -> Result<
             detached("tmpfs", &options, attributes)
         }
     }
+}
+
+/// A writable directory over one that stays as it is. What is written need not outlive the host.
+pub fn overlay(
+    lower: &Path,
+    upper: &Path,
+    work: &Path,
+    attributes: MountAttrFlags,
+) -> Result<OwnedFd, Fault> {
+    let [lower, upper, work] = [lower, upper, work].map(|path| path.display().to_string());
+    let with = |key| {
+        let options = [
+            (key, Some(&*lower)),
+            ("upperdir", Some(&*upper)),
+            ("workdir", Some(&*work)),
+            ("volatile", None),
+        ];
+        detached("overlay", &options, attributes)
+    };
+    // Before 6.8 there is only `lowerdir`, in which a colon separates.
+    with("lowerdir+").or_else(|_| with("lowerdir"))
 }
 
 /// A private copy of the mount (with all below it) that a descriptor points into, from there down; not attached anywhere.

@@ -7,7 +7,7 @@ use crate::layout::Layout;
 use crate::runtime::rotated;
 use flate2::read::MultiGzDecoder;
 use rustix::fd::OwnedFd;
-use rustix::fs::{OFlags, fstat};
+use rustix::fs::fstat;
 use std::fs::File;
 use std::io::Read;
 use std::path::PathBuf;
@@ -48,8 +48,8 @@ impl ContainerLog {
         ContainerLog { dir, name, open: None, rest: Vec::new() }
     }
 
-    /// Everything that was written since this was asked last, as whole lines; the first time, all there is.
-    pub fn lines(&mut self) -> Result<Vec<String>, Fault> {
+    /// Everything that was written since this was asked last, as whole lines with their ends; the first time, all there is.
+    pub fn lines(&mut self) -> Result<Vec<u8>, Fault> {
         let mut bytes = std::mem::take(&mut self.rest);
         match self.open.take() {
             None => {
@@ -106,7 +106,7 @@ impl ContainerLog {
     }
 
     fn file(&self, name: &str) -> Result<Option<File>, Fault> {
-        match beneath::open(&self.dir, name, OFlags::RDONLY) {
+        match beneath::open_file(&self.dir, name) {
             Ok(file) => Ok(Some(file.into())),
             // Compressed or removed meanwhile.
             Err(rustix::io::Errno::NOENT) => Ok(None),
@@ -121,11 +121,18 @@ impl ContainerLog {
         }
     }
 
-    fn whole_lines(&mut self, mut bytes: Vec<u8>) -> Vec<String> {
+    fn whole_lines(&mut self, mut bytes: Vec<u8>) -> Vec<u8> {
         let end = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
         self.rest = bytes.split_off(end);
-        String::from_utf8_lossy(&bytes).lines().map(str::to_owned).collect()
+        bytes
     }
+}
+
+/// What a container said with a line of its log, byte by byte: a part of a line goes on in the next.
+pub fn said(line: &[u8]) -> &[u8] {
+    let mut words = line.splitn(4, |byte| *byte == b' ').skip(2);
+    let (tag, text) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+    if tag.starts_with(b"P") { text.strip_suffix(b"\n").unwrap_or(text) } else { text }
 }
 
 /// What the kernel knows a file by.

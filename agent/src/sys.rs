@@ -32,36 +32,48 @@ pub struct Child {
     pub pidfd: OwnedFd,
 }
 
-/// Which namespaces a child gets for itself.
+/// How a child is born.
 #[derive(Copy, Clone, Debug, Default)]
-pub struct NewNamespaces {
-    /// A pid namespace: the child is process 1 in it.
+pub struct Birth {
+    /// In a new pid namespace: it is process 1 there.
     pub pid: bool,
-    /// A mount namespace.
+    /// In a new mount namespace.
     pub mount: bool,
+    /// In a new user namespace, with network, ipc and uts namespaces that belong to it.
+    pub user: bool,
+    /// As a child of this process' parent.
+    pub sibling: bool,
 }
 
 /// Forks with clone3 into a cgroup. The child keeps of its descriptors the standard streams and these, runs `child` and never
 /// returns from here; the parent gets its pidfd. For a process of one thread, as the pod shim is: a lock that another thread
 /// held would stay locked in the child.
 pub fn clone_child(
-    namespaces: NewNamespaces,
+    birth: Birth,
     cgroup: Option<BorrowedFd<'_>>,
     kept: &[RawFd],
     child: impl FnOnce() -> i32,
 ) -> io::Result<Child> {
     let mut pidfd: RawFd = -1;
     let mut flags = libc::CLONE_PIDFD as u64;
-    if namespaces.pid {
+    if birth.pid {
         flags |= libc::CLONE_NEWPID as u64;
     }
-    if namespaces.mount {
+    if birth.mount {
         flags |= libc::CLONE_NEWNS as u64;
+    }
+    if birth.user {
+        let of_it = libc::CLONE_NEWNET | libc::CLONE_NEWIPC | libc::CLONE_NEWUTS;
+        flags |= (libc::CLONE_NEWUSER | of_it) as u64;
+    }
+    if birth.sibling {
+        flags |= libc::CLONE_PARENT as u64;
     }
     // SAFETY: all-zero is a valid clone_args: no flags, no pointers.
     let mut args: libc::clone_args = unsafe { std::mem::zeroed() };
     args.pidfd = (&raw mut pidfd) as u64;
-    args.exit_signal = libc::SIGCHLD as u64;
+    // A sibling's is this process' own.
+    args.exit_signal = if birth.sibling { 0 } else { libc::SIGCHLD as u64 };
     if let Some(cgroup) = cgroup {
         flags |= CLONE_INTO_CGROUP;
         args.cgroup = cgroup.as_raw_fd() as u64;
@@ -100,6 +112,17 @@ fn close_all_but(kept: &[RawFd]) {
 /// Sets attributes (`MOUNT_ATTR_*`) and propagation of a mount, or of the whole tree below it.
 pub fn mount_setattr(mount: impl AsFd, set: u64, propagation: u64, recursive: bool) -> Result<(), Errno> {
     let attr = libc::mount_attr { attr_set: set, attr_clr: 0, propagation, userns_fd: 0 };
+    set_attributes(mount, &attr, recursive)
+}
+
+/// Shows the owners of a detached mount's files as a user namespace maps them.
+pub fn map_ids(mount: impl AsFd, users: impl AsFd) -> Result<(), Errno> {
+    let userns_fd = u64::from(users.as_fd().as_raw_fd().cast_unsigned());
+    let attr = libc::mount_attr { attr_set: libc::MOUNT_ATTR_IDMAP, attr_clr: 0, propagation: 0, userns_fd };
+    set_attributes(mount, &attr, false)
+}
+
+fn set_attributes(mount: impl AsFd, attr: &libc::mount_attr, recursive: bool) -> Result<(), Errno> {
     let flags = libc::AT_EMPTY_PATH | if recursive { libc::AT_RECURSIVE } else { 0 };
     // SAFETY: the empty path is a C string, `attr` outlives the call and its size is told.
     let result = unsafe {
@@ -108,7 +131,7 @@ pub fn mount_setattr(mount: impl AsFd, set: u64, propagation: u64, recursive: bo
             mount.as_fd().as_raw_fd(),
             c"".as_ptr(),
             flags,
-            &raw const attr,
+            std::ptr::from_ref(attr),
             std::mem::size_of::<libc::mount_attr>(),
         )
     };

@@ -61,6 +61,7 @@ pub fn agent(args: &args::Agent, out: &mut Out) -> Result<Ending> {
         images: args.images.iter().cloned().collect(),
         shim_program: std::env::current_exe()?,
     };
+    super::tell_lacks(out);
     let mut view = View::new(out, Form::Lines, args.verbose, clock::now());
     let mut teller = Teller { view: &mut view };
     let daemon = Daemon::open(settings, &mut teller)

@@ -106,12 +106,15 @@ pub fn logs(args: &args::Logs, out: &mut Out) -> Result<Ending> {
             return Err(Unusable::new(what, format!("name one of: {}", several.join(", "))).into());
         }
     };
-    let dir = of_pod.join(&container);
     let none = || {
         let what = format!("{}: no container {container} with such a log", full_name(&pod));
         Unusable::new(what, format!("there are logs of: {}", there.join(", ")))
     };
-    let open = || beneath::open_root(&dir).map_err(|_| none());
+    // What a container that is shown the logs put there is not followed.
+    let open = || {
+        let of_pod = beneath::open_root(&of_pod).map_err(|_| none())?;
+        beneath::open_dir(of_pod, &container).map_err(|_| none())
+    };
     let told = |fault: Fault| Unusable::new(fault, "");
     let mut instances = reading::instances(&open()?).map_err(told)?;
     let newest = instances.pop().ok_or_else(none)?;
@@ -120,8 +123,8 @@ pub fn logs(args: &args::Logs, out: &mut Out) -> Result<Ending> {
     loop {
         // Looked at first: what it wrote before it ended is there when its end is.
         let goes_on = args.follow && runs(&layout, uid, &container, &wanted)?;
-        for line in log.lines().map_err(told)? {
-            out.line(if args.raw { &line } else { line.splitn(4, ' ').nth(3).unwrap_or("") });
+        for line in log.lines().map_err(told)?.split_inclusive(|byte| *byte == b'\n') {
+            out.bytes(if args.raw { line } else { reading::said(line) });
         }
         if !goes_on {
             return Ok(Ending::Good);

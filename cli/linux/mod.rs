@@ -7,7 +7,9 @@ mod stage;
 
 use crate::args;
 use crate::ending::Unusable;
+use crate::out::Out;
 use anyhow::Result;
+use nodefold_agent::doctor;
 use nodefold_agent::layout::Layout;
 use nodefold_harness::log::{FactLog, InMemory};
 use nodefold_harness::{Observer, Outcome, Scenario, node_config, run_on};
@@ -15,6 +17,13 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use stage::{Ground, LinuxStage};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Says at an agent's start what it has to do without: one line for each thing.
+pub fn tell_lacks(out: &mut Out) {
+    for lack in doctor::privileges().into_iter().filter(|finding| !finding.there && !finding.needed) {
+        out.complain(format!("without {}: {}", lack.what, lack.detail));
+    }
+}
 
 /// Plays a scenario on this host, in a directory of its own, and takes everything down that it left, also when a signal ends
 /// it early. (A second signal does not wait for that; `nodefold cleanup --data` with that directory does the rest.)

@@ -53,6 +53,7 @@ pub fn agent(args: &args::Agent, out: &mut Out) -> Result<Ending> {
                     .map_err(|fault| Unusable::new(fault, "name a directory that can be written to"))?,
             ),
             args::AgentBackend::Linux => {
+                crate::linux::tell_lacks(out);
                 let images = args.images.iter().cloned().collect();
                 let program = std::env::current_exe()?;
                 let habits = crate::linux::agent::habits(args);

@@ -12,6 +12,9 @@ use std::process::Command;
 const PROBE: &str = r#"
 say() { printf '%s=%s\n' "$1" "$2"; }
 say user "$(id)"
+say user_map "$(tr -s ' ' < /proc/self/uid_map)"
+say group_map "$(tr -s ' ' < /proc/self/gid_map)"
+say owners "$(ls -ldn / /proc/1 /dev/pts /dev/shm /dev/null | awk '{print $1, $3, $4}' | tr '\n' ';')"
 for key in Uid Gid Groups CapInh CapPrm CapEff CapBnd CapAmb NoNewPrivs Seccomp; do
   say "$key" "$(grep "^$key:" /proc/self/status | tr -s '\t ' ' ')"
 done
@@ -43,6 +46,10 @@ try chown 'touch /tmp/f && chown 1:1 /tmp/f'
 try chroot 'chroot / true'
 try raw_socket 'ping -c 1 -W 1 127.0.0.1'
 try kernel_log dmesg
+try print_by_name 'true >> /proc/1/fd/1 && true >> /proc/1/fd/2'
+try new_users 'unshare -U true'
+try new_proc 'mkdir -p /tmp/p; mount -t proc proc /tmp/p'
+try new_sys 'mount -t sysfs sysfs /tmp'
 try ptrace_cap 'grep -q "^CapEff:.*ffffff" /proc/self/status'
 "#;
 
@@ -52,6 +59,8 @@ struct Case {
     context: Value,
     process: Value,
     read_only: bool,
+    /// It is in a user namespace.
+    own_users: bool,
 }
 
 fn default_capabilities() -> Vec<&'static str> {
@@ -85,6 +94,28 @@ fn cases() -> Vec<Case> {
             context: json!({}),
             process: json!({"user": user(0, 0, &[0]), "capabilities": sets(&default_capabilities()), "noNewPrivileges": false}),
             read_only: false,
+            own_users: false,
+        },
+        Case {
+            name: "own-users",
+            context: json!({}),
+            process: json!({"user": user(0, 0, &[0]), "capabilities": sets(&default_capabilities()), "noNewPrivileges": false}),
+            read_only: false,
+            own_users: true,
+        },
+        Case {
+            name: "own-users-more",
+            context: json!({
+                "runAsUser": 1000, "runAsGroup": 2000, "capabilities": {"add": ["SYS_ADMIN", "NET_ADMIN"]},
+                "readOnlyRootFilesystem": true,
+            }),
+            process: {
+                let mut names = default_capabilities();
+                names.extend(["CAP_SYS_ADMIN", "CAP_NET_ADMIN"]);
+                json!({"user": user(1000, 2000, &[2000]), "capabilities": sets(&names), "noNewPrivileges": false})
+            },
+            read_only: true,
+            own_users: true,
         },
         Case {
             name: "hardened",
@@ -94,6 +125,7 @@ fn cases() -> Vec<Case> {
             }),
             process: json!({"user": user(1000, 2000, &[2000]), "capabilities": sets(&[]), "noNewPrivileges": true}),
             read_only: true,
+            own_users: false,
         },
         Case {
             name: "more",
@@ -105,6 +137,7 @@ fn cases() -> Vec<Case> {
                 json!({"user": user(0, 0, &[0]), "capabilities": sets(&names), "noNewPrivileges": false})
             },
             read_only: false,
+            own_users: false,
         },
     ]
 }
@@ -144,7 +177,7 @@ fn a_container_is_confined_as_runcs_is() {
         let manifest = json!({
             "apiVersion": "v1", "kind": "Pod", "metadata": {"name": case.name},
             "spec": {
-                "restartPolicy": "Never",
+                "restartPolicy": "Never", "hostUsers": !case.own_users,
                 "containers": [{
                     "name": "probe", "image": "registry.local/busybox:1", "command": ["sh", "-c", PROBE],
                     "securityContext": case.context,
@@ -160,7 +193,15 @@ fn a_container_is_confined_as_runcs_is() {
             node.container(case.name, "probe").is_some_and(|c| c["state"]["terminated"].is_object())
         });
         let mut ours = items(&node.logs(case.name, "probe"));
-        let mut theirs = items(&under_runc(&node, case.name, &config(&case, &["sh", "-c", PROBE])));
+        let mut config = config(&case, &["sh", "-c", PROBE]);
+        let first = case.own_users.then(|| first_id(&ours["user_map"]));
+        if let Some(first) = first {
+            let ids = json!([{"containerID": 0, "hostID": first, "size": 65_536}]);
+            config["linux"]["namespaces"].as_array_mut().unwrap().push(json!({"type": "user"}));
+            config["linux"]["uidMappings"] = ids.clone();
+            config["linux"]["gidMappings"] = ids;
+        }
+        let mut theirs = items(&under_runc(&node, case.name, &config, first));
         normal(&mut ours);
         normal(&mut theirs);
         assert!(theirs.len() > 40, "the probe says something: {theirs:?}");
@@ -181,8 +222,17 @@ fn a_container_is_confined_as_runcs_is() {
     node.end();
 }
 
-/// What runc's container says, on the image that the node unpacked.
-fn under_runc(node: &Node, name: &str, config: &Value) -> String {
+/// What 0 is outside, of a line of a uid_map.
+fn first_id(map: &str) -> u32 {
+    let mut words = map.split_whitespace();
+    assert_eq!(words.next(), Some("0"), "{map}");
+    let first = words.next().unwrap().parse().unwrap();
+    assert_eq!(words.next(), Some("65536"), "{map}");
+    first
+}
+
+/// What runc's container says, on the image that the node unpacked: given to that user and group, if there is one.
+fn under_runc(node: &Node, name: &str, config: &Value, owner: Option<u32>) -> String {
     let bundle = tempfile::tempdir().unwrap();
     let mut images = fs::read_dir(node.layout.images()).unwrap().map(|entry| entry.unwrap().path());
     let image = images.find(|path| path.join("rootfs").is_dir()).unwrap();
@@ -190,6 +240,11 @@ fn under_runc(node: &Node, name: &str, config: &Value) -> String {
     assert!(copied.success());
     for dir in ["dev/pts", "dev/mqueue", "dev/shm"] {
         fs::create_dir_all(bundle.path().join("rootfs").join(dir)).unwrap();
+    }
+    if let Some(owner) = owner {
+        let owner = format!("{owner}:{owner}");
+        let given = Command::new("chown").args(["-hR", &owner]).arg(bundle.path()).status().unwrap();
+        assert!(given.success());
     }
     fs::write(bundle.path().join("config.json"), config.to_string()).unwrap();
     let state = bundle.path().join("state");
@@ -327,7 +382,7 @@ fn every_call_by_every_number_meets_what_it_meets_under_runc() {
     config["mounts"].as_array_mut().unwrap().push(json!({
         "destination": "/programs", "type": "bind", "source": programs, "options": ["bind", "ro"],
     }));
-    let theirs = under_runc(&node, "calls", &config);
+    let theirs = under_runc(&node, "calls", &config, None);
     assert!(theirs.lines().count() > 1400, "{theirs}");
     let differences: Vec<String> = ours
         .lines()

@@ -16,7 +16,9 @@ fn moments(seed: u64) -> impl Iterator<Item = u64> {
     })
 }
 
+/// One of them with a user namespace.
 fn pod(name: &str, round: u64) -> String {
+    let host_users = name != "b";
     format!(
         "apiVersion: v1
 kind: ConfigMap
@@ -27,6 +29,7 @@ apiVersion: v1
 kind: Pod
 metadata: {{name: {name}, annotations: {{round: \"{round}\"}}}}
 spec:
+  hostUsers: {host_users}
   terminationGracePeriodSeconds: 1
   volumes: [{{name: c, configMap: {{name: c-{name}}}}}, {{name: m, emptyDir: {{medium: Memory}}}}]
   containers:

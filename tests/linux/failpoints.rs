@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// Nodes that walk at once: each step is mostly waiting.
 const WALKERS: usize = 3;
 
-/// A pod that takes every step: content, memory, a directory, two containers, of which one says each time that it begins.
-fn pod(notes: &str, round: u64) -> String {
+/// A pod that takes every step: content, memory, a directory, a container that says each time that it begins.
+fn pod(notes: &str, round: u64, host_users: bool) -> String {
     format!(
         "apiVersion: v1
 kind: ConfigMap
@@ -22,6 +22,7 @@ apiVersion: v1
 kind: Pod
 metadata: {{name: web, annotations: {{round: \"{round}\"}}}}
 spec:
+  hostUsers: {host_users}
   terminationGracePeriodSeconds: 1
   volumes: [{{name: c, configMap: {{name: c}}}}, {{name: m, emptyDir: {{medium: Memory}}}}, {{name: d, emptyDir: {{}}}}, {{name: notes, hostPath: {{path: {notes}}}}}]
   containers:
@@ -37,7 +38,9 @@ fn walk(step: &str) {
     let mut node = Node::new();
     let notes = node.directory().join("notes");
     fs::create_dir(&notes).unwrap();
-    let manifest = |round| pod(&notes.display().to_string(), round);
+    // About half of the steps with a user namespace.
+    let host_users = step.len().is_multiple_of(2);
+    let manifest = |round| pod(&notes.display().to_string(), round, host_users);
     node.write("web.yaml", &manifest(1));
     node.agent_args(&["--die-at", step]);
     node.start();

@@ -8,8 +8,8 @@ use crate::fault::{Attempt, Fault};
 use crate::{beneath, mounts, sys};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{
-    AtFlags, FileType, Gid, Mode, OFlags, ResolveFlags, Uid, chownat, makedev, mkdirat, mknodat, openat,
-    openat2, symlinkat,
+    AtFlags, FileType, Gid, Mode, OFlags, ResolveFlags, Uid, chownat, fchown, makedev, mkdirat, mknodat,
+    openat, openat2, symlinkat,
 };
 use rustix::io::Errno;
 use rustix::mount::{MountAttrFlags, UnmountFlags, unmount};
@@ -30,6 +30,11 @@ pub const ROOT: &str = "/c";
 pub const STAGE: &str = "/k";
 /// The pod's /dev/shm in the shim's namespace.
 pub const SHM: &str = "/shm";
+/// The host's devices in the shim's namespace, for those that can't make their own.
+pub const DEVICES_OF_HOST: &str = "/dev";
+/// The devices that every container has.
+pub const DEVICES: [(&str, u32, u32); 6] =
+    [("null", 1, 3), ("zero", 1, 5), ("full", 1, 7), ("random", 1, 8), ("urandom", 1, 9), ("tty", 5, 0)];
 /// What is made ahead, and moved into the root as it is.
 const STAGED: [&str; 3] = ["proc", "dev", "sys"];
 /// Told when everything up to the exec is done.
@@ -49,15 +54,17 @@ pub struct Inherited<'a> {
     pub status: OwnedFd,
     /// Its standard streams.
     pub streams: [BorrowedFd<'a>; 3],
+    /// It is in a user namespace of its pod's.
+    pub own_users: bool,
 }
 
 /// Becomes a container. Returns only if that fails, with the exit code.
 pub fn become_container(inherited: Inherited<'_>) -> i32 {
-    let Inherited { stage, orders, go, status, streams } = inherited;
+    let Inherited { stage, orders, go, status, streams, own_users } = inherited;
     let mut status = std::fs::File::from(status);
     let mut become_it = || -> Result<(), Fault> {
         let (Order::Placed, _) = hear(&orders)? else { return Err(Fault::refused("it is not placed yet")) };
-        let staged = set_the_stage(stage, streams)?;
+        let staged = set_the_stage(stage, streams, own_users)?;
         let (Order::Become, descriptors) = hear(&orders)? else { return Err(Fault::refused("placed twice")) };
         let mut descriptors = descriptors.into_iter();
         let (Some(plan), Some(root)) = (descriptors.next(), descriptors.next()) else {
@@ -65,7 +72,11 @@ pub fn become_container(inherited: Inherited<'_>) -> i32 {
         };
         let plan = read_plan(plan)?;
         let volumes: Vec<OwnedFd> = descriptors.collect();
+        if !own_users {
+            oom_score(&format!("{STAGE}/proc/self"), plan.oom_score_adj)?;
+        }
         build(&plan, &staged, &root, &volumes)?;
+        own_streams(&plan)?;
         status.write_all(&[PARKED]).attempt(|| "tell that it is parked")?;
         wait_for(&go)?;
         execute(&plan, false)
@@ -100,7 +111,7 @@ fn wait_for(go: &OwnedFd) -> Result<(), Fault> {
 
 /// Makes everything that depends on nothing of the container's own, where its root will not be: a session, its cgroup
 /// namespace, its streams, and the kernel's file systems.
-fn set_the_stage(stage: &Stage, streams: [BorrowedFd<'_>; 3]) -> Result<OwnedFd, Fault> {
+fn set_the_stage(stage: &Stage, streams: [BorrowedFd<'_>; 3], own_users: bool) -> Result<OwnedFd, Fault> {
     setsid().attempt(|| "begin a session")?;
     sys::unshare(UnshareFlags::NEWCGROUP).attempt(|| "make a cgroup namespace")?;
     dup2_stdin(streams[0])
@@ -116,7 +127,7 @@ fn set_the_stage(stage: &Stage, streams: [BorrowedFd<'_>; 3]) -> Result<OwnedFd,
         mkdirat(&staged, name, Mode::from_raw_mode(0o755))
             .attempt(|| format!("make the stage of /{name}"))?;
     }
-    kernel_file_systems(stage, &staged)?;
+    kernel_file_systems(stage, &staged, own_users)?;
     if !stage.privileged {
         for path in &stage.read_only {
             make_read_only(&staged, path)?;
@@ -141,7 +152,6 @@ fn build(plan: &ContainerPlan, staged: &OwnedFd, root: &OwnedFd, volumes: &[Owne
     for (mount, fd) in plan.mounts.iter().zip(volumes) {
         attach_planned(&root, mount, fd.as_fd())?;
     }
-    oom_score(plan.oom_score_adj)?;
     working_directory(plan, &root)?;
     rustix::process::fchdir(&root).attempt(|| "enter the root")?;
     pivot_root(".", ".").attempt(|| "make it the root")?;
@@ -215,13 +225,13 @@ fn mount_new(
 }
 
 /// /proc, /dev and /sys as runtimes make them.
-fn kernel_file_systems(stage: &Stage, root: &OwnedFd) -> Result<(), Fault> {
+fn kernel_file_systems(stage: &Stage, root: &OwnedFd, own_users: bool) -> Result<(), Fault> {
     use MountAttrFlags as A;
-    let quiet = A::MOUNT_ATTR_NOSUID | A::MOUNT_ATTR_NOEXEC | A::MOUNT_ATTR_NODEV;
+    let quiet = mounts::quiet();
     mount_new(root, "/proc", "proc", &[], quiet)?;
     let dev = [("mode", Some("755")), ("size", Some("65536k"))];
     mount_new(root, "/dev", "tmpfs", &dev, A::MOUNT_ATTR_NOSUID | A::MOUNT_ATTR_STRICTATIME)?;
-    devices(root)?;
+    devices(root, own_users)?;
     let pts = [("newinstance", None), ("ptmxmode", Some("0666")), ("mode", Some("0620")), ("gid", Some("5"))];
     mount_new(root, "/dev/pts", "devpts", &pts, A::MOUNT_ATTR_NOSUID | A::MOUNT_ATTR_NOEXEC)?;
     mount_new(root, "/dev/mqueue", "mqueue", &[], quiet)?;
@@ -262,10 +272,8 @@ fn control_groups(stage: &Stage, root: &OwnedFd, attributes: MountAttrFlags) -> 
     Ok(())
 }
 
-/// The devices that every container has.
-fn devices(root: &OwnedFd) -> Result<(), Fault> {
-    const DEVICES: [(&str, u32, u32); 6] =
-        [("null", 1, 3), ("zero", 1, 5), ("full", 1, 7), ("random", 1, 8), ("urandom", 1, 9), ("tty", 5, 0)];
+/// Makes the devices that every container has; in a user namespace nobody can, and the host's own are shown, as with runc.
+fn devices(root: &OwnedFd, own_users: bool) -> Result<(), Fault> {
     const LINKS: [(&str, &str); 5] = [
         ("fd", "/proc/self/fd"),
         ("stdin", "/proc/self/fd/0"),
@@ -275,6 +283,14 @@ fn devices(root: &OwnedFd) -> Result<(), Fault> {
     ];
     let dev = place(root, "/dev", OFlags::RDONLY | OFlags::DIRECTORY).attempt(|| "open /dev")?;
     for (name, major, minor) in DEVICES {
+        if own_users {
+            let device = mounts::place(&Path::new(DEVICES_OF_HOST).join(name)).and_then(mounts::clone_of);
+            let device = device.attempt(|| format!("copy /dev/{name}"))?;
+            let place = make_place(root, &format!("/dev/{name}"), false);
+            let place = place.attempt(|| format!("make the place of /dev/{name}"))?;
+            mounts::attach(device, place).attempt(|| format!("mount on /dev/{name}"))?;
+            continue;
+        }
         let mode = Mode::from_raw_mode(0o666);
         mknodat(&dev, name, FileType::CharacterDevice, mode, makedev(major, minor))
             .attempt(|| format!("make /dev/{name}"))?;
@@ -320,12 +336,20 @@ fn make_read_only(root: &OwnedFd, path: &str) -> Result<(), Fault> {
 }
 
 /// Raising is always allowed; lowering needs CAP_SYS_RESOURCE, and a host that does not give it runs without.
-fn oom_score(wanted: i32) -> Result<(), Fault> {
-    let path = format!("{ROOT}/proc/self/oom_score_adj");
-    match std::fs::write(&path, wanted.to_string()) {
+/// In a user namespace that is nobody's to do: the shim does it.
+pub fn oom_score(process: &str, wanted: i32) -> Result<(), Fault> {
+    match std::fs::write(format!("{process}/oom_score_adj"), wanted.to_string()) {
         Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => Ok(()),
         done => done.attempt(|| "set oom_score_adj"),
     }
+}
+
+/// What it prints to is its user's, so that it can open it again by its name (/dev/stdout), as with runc.
+fn own_streams(plan: &ContainerPlan) -> Result<(), Fault> {
+    for stream in [rustix::stdio::stdout(), rustix::stdio::stderr()] {
+        fchown(stream, Some(Uid::from_raw(plan.uid)), None).attempt(|| "own what it prints to")?;
+    }
+    Ok(())
 }
 
 /// The directory it begins in is made if the image lacks it.

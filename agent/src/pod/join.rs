@@ -10,7 +10,7 @@ use crate::fault::{Attempt, Fault};
 use crate::{beneath, mounts, sys};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
-use rustix::process::{WaitId, WaitIdOptions, waitid};
+use rustix::process::{DumpableBehavior, WaitId, WaitIdOptions, set_dumpable_behavior, waitid};
 use rustix::thread::{ThreadNameSpaceType, move_into_thread_name_spaces};
 use serde::{Deserialize, Serialize};
 use std::io::Write;
@@ -33,6 +33,8 @@ pub struct Errand {
     pub container: String,
     /// `cgroup.procs` files to enter first.
     pub joins: Vec<String>,
+    /// Its pod has a user namespace.
+    pub own_users: bool,
     /// What.
     pub task: Task,
 }
@@ -81,12 +83,15 @@ pub enum Task {
 /// Does an errand. The exit code is the program's; for a request 0 is success, and what went wrong is printed.
 pub fn run(errand: &Errand) -> Result<i32, Fault> {
     let process = first_process(errand)?;
-    let everything = ThreadNameSpaceType::MOUNT
+    let mut everything = ThreadNameSpaceType::MOUNT
         | ThreadNameSpaceType::PROCESS_ID
         | ThreadNameSpaceType::NETWORK
         | ThreadNameSpaceType::INTER_PROCESS_COMMUNICATION
         | ThreadNameSpaceType::HOST_NAME_AND_NIS_DOMAIN_NAME
         | ThreadNameSpaceType::CONTROL_GROUP;
+    if errand.own_users {
+        everything |= ThreadNameSpaceType::USER;
+    }
     match &errand.task {
         Task::Run { args, tty } => {
             if *tty {
@@ -102,8 +107,10 @@ pub fn run(errand: &Errand) -> Result<i32, Fault> {
             for procs in &errand.joins {
                 std::fs::write(procs, "0").attempt(|| format!("enter {procs}"))?;
             }
+            // What else is in the container must not look into this process before it has become its program.
+            set_dumpable_behavior(DumpableBehavior::NotDumpable).attempt(|| "hide from the container")?;
             move_into_thread_name_spaces(process.as_fd(), everything).attempt(|| "enter the container")?;
-            let made = sys::clone_child(sys::NewNamespaces::default(), None, &[], || {
+            let made = sys::clone_child(sys::Birth::default(), None, &[], || {
                 match child::execute(&plan, true) {
                     Ok(()) => 0,
                     Err(fault) => {

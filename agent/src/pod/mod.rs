@@ -6,6 +6,7 @@ pub mod logs;
 pub mod plan;
 pub mod requests;
 pub mod shim;
+pub mod users;
 pub mod wire;
 
 use std::ffi::OsString;

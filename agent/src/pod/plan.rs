@@ -29,6 +29,21 @@ pub struct SandboxPlan {
     pub keeps_spares: bool,
     /// Size of the pod's /dev/shm in bytes.
     pub shm_bytes: u64,
+    /// Its containers are in a user namespace, which has these ids.
+    #[serde(default)]
+    pub users: Option<UserIds>,
+}
+
+/// The ids of a pod's user namespace: from 0 on in the pod, from here on outside.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UserIds {
+    /// What 0 in the pod is outside.
+    pub first: u32,
+}
+
+impl UserIds {
+    /// So many a pod has, as with a kubelet.
+    pub const LENGTH: u32 = 65_536;
 }
 
 /// What of a container's surroundings depends on nothing that is its own: what a spare process makes ahead.

@@ -4,12 +4,13 @@
 use super::child::{self, Inherited};
 use super::logs::Stream;
 use super::plan::{ExitRecord, SandboxPlan, Stage};
+use super::users::{self, Users};
 use super::wire::{self, Answer, Ask, Listed, ListedState, Order, Request, Tell};
 use crate::fault::{Attempt, Fault};
 use crate::{beneath, clock, mounts, sys, volumes};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{Gid, Mode, OFlags, Uid, fchown};
 use rustix::io::Errno;
 use rustix::mount::{MountAttrFlags, MountPropagationFlags, UnmountFlags, mount_change, unmount};
 use rustix::net::{
@@ -100,8 +101,11 @@ struct Shim {
     accepted: u64,
     slots: BTreeMap<String, Slot>,
     spare: Option<Spare>,
-    /// Its containers share the pid namespace that its children are in.
+    /// Its containers share the pid namespace that its children are in, or the one of the first process in the pod's user
+    /// namespace.
     shares_processes: bool,
+    /// Its containers are in a user namespace.
+    users: Option<Users>,
     quit: bool,
 }
 
@@ -132,20 +136,30 @@ fn enter(plan: &SandboxPlan) -> Result<Shim, Fault> {
     for procs in &plan.joins {
         std::fs::write(procs, "0").attempt(|| format!("enter {procs}"))?;
     }
-    let mut namespaces = UnshareFlags::NEWNS | UnshareFlags::NEWUTS;
-    if !plan.host_network {
-        namespaces |= UnshareFlags::NEWNET;
-    }
-    if !plan.host_ipc {
-        namespaces |= UnshareFlags::NEWIPC;
+    let mut users = None;
+    let mut namespaces = UnshareFlags::NEWNS;
+    match plan.users {
+        Some(ids) => {
+            let by_root = || set_sysctls(plan).and_then(|()| users::shm(plan.shm_bytes));
+            users = Some(users::make(ids, by_root, users::enter_network_ipc_uts)?);
+        }
+        None => {
+            namespaces |= UnshareFlags::NEWUTS;
+            if !plan.host_network {
+                namespaces |= UnshareFlags::NEWNET;
+            }
+            if !plan.host_ipc {
+                namespaces |= UnshareFlags::NEWIPC;
+            }
+        }
     }
     sys::unshare(namespaces).attempt(|| "make the pod's namespaces (this needs CAP_SYS_ADMIN)")?;
     if !plan.host_network {
         sys::loopback_up().attempt(|| "set the loopback interface up")?;
     }
     rustix::system::sethostname(plan.hostname.as_bytes()).attempt(|| "set the host name")?;
-    for (path, value) in &plan.sysctls {
-        std::fs::write(Path::new("/proc/sys").join(path), value).attempt(|| format!("set sysctl {path}"))?;
+    if users.is_none() {
+        set_sysctls(plan)?;
     }
     let dir = beneath::open_root(Path::new(&plan.dir))?;
     let null = open_null()?;
@@ -163,11 +177,13 @@ fn enter(plan: &SandboxPlan) -> Result<Shim, Fault> {
         .attempt(|| "make the place of their stages")?;
     let shm_place = beneath::make_dirs(&root, child::SHM.trim_start_matches('/'), Mode::from_raw_mode(0o755))
         .attempt(|| "make the place of /dev/shm")?;
-    let quiet = MountAttrFlags::MOUNT_ATTR_NOSUID
-        | MountAttrFlags::MOUNT_ATTR_NOEXEC
-        | MountAttrFlags::MOUNT_ATTR_NODEV;
-    let size = plan.shm_bytes.to_string();
-    let shm = mounts::detached("tmpfs", &[("mode", Some("1777")), ("size", Some(&size))], quiet)?;
+    let (mut users, shm) = match users {
+        Some((users, shm)) => (Some(users), shm),
+        None => (None, users::shm(plan.shm_bytes)?),
+    };
+    if users.is_some() {
+        show_to_users(&root)?;
+    }
     mounts::attach(shm, shm_place).attempt(|| "mount the pod's /dev/shm")?;
     rustix::process::fchdir(&root).attempt(|| "enter the shim's root")?;
     pivot_root(".", ".").attempt(|| "make it the root")?;
@@ -175,7 +191,7 @@ fn enter(plan: &SandboxPlan) -> Result<Shim, Fault> {
     rustix::process::chdir("/").attempt(|| "enter the shim's root")?;
     drop(root);
     if plan.shares_processes {
-        share_processes()?;
+        share_processes(users.as_mut())?;
     }
     std::io::stdout().write_all(READY.as_bytes()).attempt(|| "say that it is ready")?;
     std::io::stdout().flush().attempt(|| "say that it is ready")?;
@@ -190,15 +206,45 @@ fn enter(plan: &SandboxPlan) -> Result<Shim, Fault> {
         slots: BTreeMap::new(),
         spare: None,
         shares_processes: plan.shares_processes,
+        users,
         quit: false,
     })
 }
 
+/// In a user namespace some are its root's to set.
+fn set_sysctls(plan: &SandboxPlan) -> Result<(), Fault> {
+    plan.sysctls.iter().try_for_each(|(path, value)| {
+        std::fs::write(Path::new("/proc/sys").join(path), value).attempt(|| format!("set sysctl {path}"))
+    })
+}
+
+/// What is needed in the shim's root by those who are to be in a user namespace. The kernel lets it mount only a /proc and a /sys
+/// that it could see anyway, and make no device.
+fn show_to_users(root: &OwnedFd) -> Result<(), Fault> {
+    let place = |name: &str| {
+        beneath::make_dirs(root, name, Mode::from_raw_mode(0o755)).attempt(|| format!("make /{name}"))
+    };
+    for (name, kind) in [("proc", "proc"), ("sys", "sysfs")] {
+        let mount = mounts::detached(kind, &[], mounts::quiet())?;
+        mounts::attach(mount, place(name)?).attempt(|| format!("mount /{name}"))?;
+    }
+    let dev = place(child::DEVICES_OF_HOST.trim_start_matches('/'))?;
+    for (name, _, _) in child::DEVICES {
+        let device = mounts::place(&Path::new("/dev").join(name))
+            .and_then(mounts::clone_of)
+            .attempt(|| format!("copy the host's /dev/{name}"))?;
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        rustix::fs::openat(&dev, name, flags, Mode::from_raw_mode(0o600))
+            .attempt(|| format!("make the place of /dev/{name}"))?;
+        mounts::attach_at(device, &dev, name)?;
+    }
+    Ok(())
+}
+
 /// Makes a pid namespace for all containers of the pod, and its first process, which only waits: it ends with the shim, and
 /// everything in the namespace with it.
-fn share_processes() -> Result<(), Fault> {
-    sys::unshare(UnshareFlags::NEWPID).attempt(|| "make the pod's pid namespace")?;
-    let first = sys::clone_child(sys::NewNamespaces::default(), None, &[], || {
+fn share_processes(users: Option<&mut Users>) -> Result<(), Fault> {
+    let only_wait = || {
         let tied = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
         sys::reap_by_itself();
         while tied.is_ok() {
@@ -207,8 +253,20 @@ fn share_processes() -> Result<(), Fault> {
             poll(nothing, None).ok();
         }
         1
-    });
-    first.attempt(|| "clone the pod's first process").map(drop)
+    };
+    match users {
+        None => {
+            sys::unshare(UnshareFlags::NEWPID).attempt(|| "make the pod's pid namespace")?;
+            let first = sys::clone_child(sys::Birth::default(), None, &[], only_wait);
+            first.attempt(|| "clone the pod's first process").map(drop)
+        }
+        Some(users) => {
+            let birth = sys::Birth { pid: true, ..sys::Birth::default() };
+            let first = users.clone_child(birth, None, &[], only_wait)?;
+            users.processes = Some(users::namespace_of(first.pid, "pid")?);
+            Ok(())
+        }
+    }
 }
 
 fn open_null() -> Result<OwnedFd, Fault> {
@@ -372,6 +430,16 @@ impl Shim {
                     self.answer(asked, Answer::Refused(format!("container {id} has not ended")), &[]);
                 }
             }
+            Ask::Users => match &self.users {
+                Some(users) => {
+                    let namespace = users.namespace.try_clone();
+                    match namespace {
+                        Ok(namespace) => self.answer(asked, Answer::Done, &[namespace.as_fd()]),
+                        Err(error) => self.answer(asked, Answer::Refused(error.to_string()), &[]),
+                    }
+                }
+                None => self.answer(asked, Answer::Refused("the pod has the host's users".into()), &[]),
+            },
             Ask::Quit => {
                 let living =
                     self.slots.values().filter(|slot| !matches!(slot.phase, Phase::Ended(_))).count();
@@ -452,7 +520,8 @@ impl Shim {
         for pipe in [&out, &err] {
             rustix::io::ioctl_fionbio(pipe, true).attempt(|| "make a pipe not block")?;
         }
-        let namespaces = sys::NewNamespaces { pid: !stage.host_pid && !self.shares_processes, mount: true };
+        let pid = !stage.host_pid && !self.shares_processes;
+        let birth = sys::Birth { pid, mount: true, ..sys::Birth::default() };
         let kept = [
             orders_read.as_raw_fd(),
             go_read.as_raw_fd(),
@@ -467,11 +536,22 @@ impl Shim {
             go: go_read,
             status: status_write,
             streams: [self.null.as_fd(), out_write.as_fd(), err_write.as_fd()],
+            own_users: self.users.is_some(),
         };
-        let cloned = sys::clone_child(namespaces, into.as_ref().map(AsFd::as_fd), &kept, move || {
-            child::become_container(inherited)
-        });
-        let sys::Child { pid, pidfd } = cloned.attempt(|| "clone the container's first process")?;
+        let into = into.as_ref().map(AsFd::as_fd);
+        let become_it = move || child::become_container(inherited);
+        let sys::Child { pid, pidfd } = match &self.users {
+            None => sys::clone_child(birth, into, &kept, become_it)
+                .attempt(|| "clone the container's first process")?,
+            Some(users) => {
+                // It may give them to the container's user only if they belong to its namespace.
+                let (uid, gid) = (Uid::from_raw(users.ids.first), Gid::from_raw(users.ids.first));
+                for pipe in [&out_write, &err_write] {
+                    fchown(pipe, Some(uid), Some(gid)).attempt(|| "give a pipe to the pod's root")?;
+                }
+                users.clone_child(birth, into, &kept, become_it)?
+            }
+        };
         Ok(Waiter { pid, pidfd, orders, status, go, streams: [out, err] })
     }
 
@@ -516,6 +596,12 @@ impl Shim {
             Some(waiter) => waiter,
             None => self.fresh(&stage, groups)?,
         };
+        if self.users.is_some()
+            && let Err(fault) = child::oom_score(&format!("/proc/{}", waiter.pid), known.oom_score_adj)
+        {
+            end_waiter(waiter);
+            return Err(fault);
+        }
         let descriptors: Vec<BorrowedFd<'_>> =
             [&plan, &root].into_iter().chain(&volumes).map(AsFd::as_fd).collect();
         if let Err(errno) = wire::send(&waiter.orders, &Order::Become, &descriptors) {

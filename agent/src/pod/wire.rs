@@ -76,6 +76,8 @@ pub enum Ask {
         /// Its name.
         id: String,
     },
+    /// The pod's user namespace, as a descriptor. For shims whose sandbox says that there is one.
+    Users,
     /// End, if every container has.
     Quit,
 }

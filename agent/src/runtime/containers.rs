@@ -1,7 +1,7 @@
 //! Containers: built up to their exec, let go, stopped, removed.
 
 use super::rotate::{log_name, rotated};
-use super::{Known, Phase, Runtime, exit, last_words, pod_group, remove_dir};
+use super::{Known, Phase, PodUsers, Runtime, exit, last_words, pod_group, remove_dir};
 use crate::beneath;
 use crate::compose;
 use crate::confine;
@@ -13,6 +13,7 @@ use crate::layout;
 use crate::mounts::{self, Propagation};
 use crate::pod::plan::{ContainerPlan, PlannedMount};
 use crate::pod::wire::{Answer, Ask};
+use crate::sys;
 use nodefold_core::command::MountedVolume;
 use nodefold_core::event::Fact;
 use nodefold_core::ids::{ContainerId, OpId, PodUid};
@@ -20,13 +21,13 @@ use nodefold_core::resources::Resources;
 use nodefold_core::spec::{Container, Pod, PodSpec, PullPolicy};
 use nodefold_core::time::Nanos;
 use rustix::fd::OwnedFd;
-use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::fs::{AtFlags, Gid, MemfdFlags, Mode, OFlags, Uid, chown, memfd_create, openat, unlinkat};
 use rustix::io::Errno;
 use rustix::mount::MountAttrFlags;
 use rustix::process::{Signal, pidfd_send_signal};
 use std::fs;
 use std::io::{Seek, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 /// A container to be made.
@@ -72,9 +73,9 @@ impl Runtime {
                 None => {}
             }
             let sandbox = state.sandboxes.get(&(pod, new.sandbox)).filter(|sandbox| !sandbox.stopping);
-            sandbox.map(|sandbox| sandbox.link.clone())
+            sandbox.map(|sandbox| (sandbox.link.clone(), sandbox.users.clone()))
         };
-        let Some(link) = link else {
+        let Some((link, users)) = link else {
             return Err(Fault::refused(format!("sandbox {} not found or not ready", new.sandbox)));
         };
         let dir = self.container_dir(pod, new.sandbox, id);
@@ -85,7 +86,7 @@ impl Runtime {
         let group = format!("{}/{slot}", pod_group(pod));
         plan.slot = Some(slot);
         let storage = plan.storage;
-        let built = self.build(new, plan, (&image, held), (&dir, &group));
+        let built = self.build(new, plan, (&image, held), (&dir, &group), users.as_ref());
         match built.and_then(|(ask, descriptors)| link.call(ask, &descriptors)) {
             Ok((Answer::Parked { .. }, descriptors)) => {
                 failpoint::hit("create.parked");
@@ -149,6 +150,7 @@ impl Runtime {
         mut plan: ContainerPlan,
         (image, held): (&Image, Held),
         (dir, group): (&Path, &str),
+        users: Option<&PodUsers>,
     ) -> Result<(Ask, Vec<OwnedFd>), Fault> {
         let (pod, id) = (new.pod.uid, new.id);
         let mut mounts = self.etc_mounts(new)?;
@@ -166,6 +168,14 @@ impl Runtime {
             fs::create_dir_all(&inner).attempt(|| format!("make {}", inner.display()))?;
         }
         mounts.extend(last_words_mount(new, dir)?);
+        if let Some(users) = users {
+            // The host's devices stay the host's.
+            for (mount, fd) in mounts.iter().filter(|(mount, _)| mount.target != "/dev") {
+                sys::map_ids(fd, &*users.namespace).attempt(|| {
+                    format!("show {} as the pod's user namespace has its owners", mount.target)
+                })?;
+            }
+        }
         // Outer mounts before what lies inside them.
         mounts.sort_by_key(|(mount, _)| Path::new(&mount.target).components().count());
         let (planned, volumes): (Vec<PlannedMount>, Vec<OwnedFd>) = mounts.into_iter().unzip();
@@ -177,11 +187,12 @@ impl Runtime {
         failpoint::hit("create.planned");
         self.limit_pod(pod, new.allocated);
         self.cgroups.limit(group, &new.spec.resources)?;
+        self.cgroups.out_of_memory_together(group)?;
         failpoint::hit("create.grouped");
         self.cgroups.devices(group, plan.privileged)?;
         let entrance = self.cgroups.entrance(group)?;
         let no_devices = self.may_open_any_device(&plan);
-        let root = overlay(&image.root, &dir.join("upper"), &dir.join("work"), no_devices)?;
+        let root = overlay(&image.root, &dir.join("upper"), &dir.join("work"), no_devices, users)?;
         failpoint::hit("create.rooted");
         let log = self.open_log(new.pod, id)?;
         let ask = Ask::Create {
@@ -260,45 +271,60 @@ impl Runtime {
         Ok((PlannedMount { target: mounted.mount.mount_path.to_string(), directory }, fd))
     }
 
-    fn log_dir(&self, pod: &Pod, name: &str) -> PathBuf {
-        self.layout.logs().join("pods").join(format!("{}_{}_{}", pod.namespace, pod.name, pod.uid)).join(name)
-    }
-
+    /// Opens a container's log, to be written to. A container that is shown the logs may have put anything there: what is no plain
+    /// file goes, and no link is followed.
     fn open_log(&self, pod: &Pod, id: &ContainerId) -> Result<OwnedFd, Fault> {
-        let dir = self.log_dir(pod, &id.name);
-        fs::create_dir_all(&dir).attempt(|| format!("make {}", dir.display()))?;
-        let path = dir.join(log_name(id));
-        let log = fs::OpenOptions::new().create(true).append(true).open(&path);
-        log.map(OwnedFd::from).attempt(|| format!("open {}", path.display()))
+        let root = self.layout.logs();
+        fs::create_dir_all(&root).attempt(|| format!("make {}", root.display()))?;
+        let path = format!("pods/{}_{}_{}/{}", pod.namespace, pod.name, pod.uid, id.name);
+        let dir = beneath::make_dirs(beneath::open_root(&root)?, &path, Mode::from_raw_mode(0o755))
+            .attempt(|| format!("make the directory of logs {path}"))?;
+        let name = log_name(id);
+        let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::NONBLOCK;
+        match beneath::open(&dir, &name, flags) {
+            Ok(log) if beneath::is_file(&log).attempt(|| format!("look at {path}/{name}"))? => {
+                return Ok(log);
+            }
+            Ok(_) | Err(_) => beneath::remove_tree(&dir, &name)?,
+        }
+        let flags = flags | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        openat(&dir, &name, flags, Mode::from_raw_mode(0o644)).attempt(|| format!("make {path}/{name}"))
     }
 
     /// The logs of a container that is removed.
     fn remove_log(&self, pod: PodUid, id: &ContainerId) -> Result<(), Fault> {
-        for dir in self.pod_log_dirs(pod) {
-            let of_container = dir.join(&*id.name);
-            if let Ok(open) = beneath::open_root(&of_container) {
-                let log = log_name(id);
-                for name in rotated(&open, &log)?.into_iter().chain([log]) {
-                    match rustix::fs::unlinkat(&open, &name, rustix::fs::AtFlags::empty()) {
-                        Ok(()) | Err(Errno::NOENT) => {}
-                        Err(errno) => return Err(errno).attempt(|| format!("remove {name}")),
-                    }
-                }
+        for dir in self.logs_of(pod, &id.name) {
+            let log = log_name(id);
+            for name in rotated(&dir, &log)?.into_iter().chain([log]) {
+                beneath::remove_tree(&dir, &name)?;
             }
+        }
+        let Some(pods) = self.pods_logs() else { return Ok(()) };
+        for of_pod in log_dirs(&pods, pod) {
             // Only empty ones go.
-            fs::remove_dir(&of_container).and_then(|()| fs::remove_dir(&dir)).ok();
+            if let Ok(dir) = beneath::open_dir(&pods, &of_pod) {
+                unlinkat(&dir, &*id.name, AtFlags::REMOVEDIR).ok();
+            }
+            unlinkat(&pods, &of_pod, AtFlags::REMOVEDIR).ok();
         }
         Ok(())
     }
 
-    pub(super) fn pod_log_dirs(&self, pod: PodUid) -> Vec<PathBuf> {
-        let suffix = format!("_{pod}");
-        let entries = fs::read_dir(self.layout.logs().join("pods")).into_iter().flatten().flatten();
-        entries.map(|entry| entry.path()).filter(|path| path.to_string_lossy().ends_with(&suffix)).collect()
+    /// The directory of all pods' logs, if there is one.
+    fn pods_logs(&self) -> Option<OwnedFd> {
+        beneath::open_dir(beneath::open_root(&self.layout.logs()).ok()?, "pods").ok()
+    }
+
+    /// The directories of a container's logs.
+    pub(super) fn logs_of(&self, pod: PodUid, container: &str) -> Vec<OwnedFd> {
+        let Some(pods) = self.pods_logs() else { return Vec::new() };
+        let dirs = log_dirs(&pods, pod);
+        dirs.iter().filter_map(|dir| beneath::open_dir(&pods, format!("{dir}/{container}")).ok()).collect()
     }
 
     pub(super) fn remove_pod_logs(&self, pod: PodUid) -> Result<(), Fault> {
-        self.pod_log_dirs(pod).iter().try_for_each(|dir| remove_dir(dir))
+        let Some(pods) = self.pods_logs() else { return Ok(()) };
+        log_dirs(&pods, pod).iter().try_for_each(|dir| beneath::remove_tree(&pods, dir))
     }
 
     /// Lets a container go. How that went is told as a fact, from the link's thread, before its exit can be.
@@ -482,6 +508,13 @@ impl Runtime {
     }
 }
 
+/// The names of a pod's directories among all pods' logs.
+fn log_dirs(pods: &OwnedFd, pod: PodUid) -> Vec<String> {
+    let suffix = format!("_{pod}");
+    let names = beneath::names(pods).unwrap_or_default().into_iter();
+    names.map(|name| name.to_string_lossy().into_owned()).filter(|name| name.ends_with(&suffix)).collect()
+}
+
 /// The plan that is on disk in a container's directory.
 pub(super) fn plan_in(dir: &Path) -> Option<ContainerPlan> {
     serde_json::from_slice(&fs::read(dir.join("plan.json")).ok()?).ok()
@@ -506,21 +539,29 @@ fn last_words_mount(new: &NewContainer<'_>, dir: &Path) -> Result<Option<(Planne
 
 /// A writable root over an image that stays as it is. Where nothing else keeps a container from devices, those that an image
 /// brings are dead.
-fn overlay(lower: &Path, upper: &Path, work: &Path, no_devices: bool) -> Result<OwnedFd, Fault> {
-    let (lower, upper, work) =
-        (lower.display().to_string(), upper.display().to_string(), work.display().to_string());
-    let with = |key| {
-        let options = [
-            (key, Some(&*lower)),
-            ("upperdir", Some(&*upper)),
-            ("workdir", Some(&*work)),
-            ("volatile", None),
-        ];
-        let quiet = if no_devices { MountAttrFlags::MOUNT_ATTR_NODEV } else { MountAttrFlags::empty() };
-        mounts::detached("overlay", &options, MountAttrFlags::MOUNT_ATTR_RELATIME | quiet)
+/// In a user namespace the image is shown as that has its owners, and what is new belongs to its root.
+fn overlay(
+    lower: &Path,
+    upper: &Path,
+    work: &Path,
+    no_devices: bool,
+    users: Option<&PodUsers>,
+) -> Result<OwnedFd, Fault> {
+    let shown = match users {
+        Some(users) => {
+            let (uid, gid) = (Uid::from_raw(users.ids.first), Gid::from_raw(users.ids.first));
+            chown(upper, Some(uid), Some(gid)).attempt(|| format!("give {} to the pod", upper.display()))?;
+            let image =
+                mounts::place(lower).and_then(mounts::clone_of).attempt(|| "copy the image's mount")?;
+            sys::map_ids(&image, &*users.namespace)
+                .attempt(|| "show the image as the pod's user namespace has its owners")?;
+            Some(image)
+        }
+        None => None,
     };
-    // Before 6.8 there is only `lowerdir`, in which a colon separates.
-    with("lowerdir+").or_else(|_| with("lowerdir"))
+    let lower = shown.as_ref().map_or_else(|| lower.to_owned(), |image| mounts::path_in(image, ""));
+    let quiet = if no_devices { MountAttrFlags::MOUNT_ATTR_NODEV } else { MountAttrFlags::empty() };
+    mounts::overlay(&lower, upper, work, MountAttrFlags::MOUNT_ATTR_RELATIME | quiet)
 }
 
 /// A file that is nowhere, with these bytes.

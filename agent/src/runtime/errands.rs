@@ -1,6 +1,7 @@
 //! What is done in a running container besides its own program: lifecycle hooks and probes, each in a process of its own.
 
 use super::containers::plan_in;
+use super::observe::plan_of_sandbox;
 use super::{Phase, Runtime, container_group};
 use crate::cgroups::Cgroups;
 use crate::fault::{Attempt, Fault};
@@ -34,7 +35,10 @@ impl Runtime {
             return Err(Fault::refused(format!("container {id} is not running")));
         }
         let joins = self.cgroups.procs(&known.group);
+        let own_users =
+            state.sandboxes.get(&(pod, known.sandbox)).is_some_and(|sandbox| sandbox.users.is_some());
         Ok(Errand {
+            own_users,
             sandbox: self.sandbox_dir(pod, known.sandbox).display().to_string(),
             container: layout::container_file(id),
             joins: joins.iter().map(|path| path.display().to_string()).collect(),
@@ -121,7 +125,9 @@ pub fn errand_from_outside(
     };
     let plan = plan_in(&sandbox.join("c").join(layout::container_file(&id)));
     let joins = Cgroups::detect(layout.cgroup_name())?.procs(&container_group(pod, &id, plan.as_ref()));
+    let own_users = plan_of_sandbox(&sandbox).is_some_and(|plan| plan.users.is_some());
     Ok(Errand {
+        own_users,
         sandbox: sandbox.display().to_string(),
         container: layout::container_file(&id),
         joins: joins.iter().map(|path| path.display().to_string()).collect(),

@@ -8,9 +8,8 @@ use nodefold_core::ids::{ContainerId, PodUid};
 use nodefold_core::status::{ContainerState, PodStatus, Terminated};
 use rustix::fd::OwnedFd;
 use rustix::fs::OFlags;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
-use std::path::Path;
 
 /// The file in a container's directory that is mounted at its `terminationMessagePath`.
 pub const FILE: &str = "termination-log";
@@ -37,8 +36,7 @@ impl Runtime {
             read(&dir, "plan.json").and_then(|text| serde_json::from_slice::<ContainerPlan>(&text).ok());
         let falls_back = plan.is_some_and(|plan| plan.last_words_from_log);
         if file.is_empty() && falls_back && record.code != 0 {
-            let logs = self.pod_log_dirs(pod);
-            let end = logs.iter().find_map(|dir| end_of(&dir.join(&*id.name).join(log_name(id))));
+            let end = self.logs_of(pod, &id.name).iter().find_map(|dir| end_of(dir, &log_name(id)));
             return end.map(|text| tail(&text)).unwrap_or_default();
         }
         let told = &file[..file.len().min(LONGEST as usize)];
@@ -78,8 +76,8 @@ fn read(dir: &OwnedFd, name: &str) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-fn end_of(log: &Path) -> Option<String> {
-    let mut file = fs::File::open(log).ok()?;
+fn end_of(dir: &OwnedFd, log: &str) -> Option<String> {
+    let mut file = File::from(beneath::open_file(dir, log).ok()?);
     let length = file.metadata().ok()?.len();
     file.seek(SeekFrom::Start(length.saturating_sub(LOG_READ))).ok()?;
     let mut bytes = Vec::new();

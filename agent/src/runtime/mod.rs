@@ -25,7 +25,7 @@ use crate::images::Images;
 use crate::layout::{self, Layout};
 use crate::mounts;
 use crate::objects::Objects;
-use crate::pod::plan::{ContainerPlan, ExitRecord, StorageLimits};
+use crate::pod::plan::{ContainerPlan, ExitRecord, StorageLimits, UserIds};
 use crate::process::{self, Process};
 use crate::volumes::Volumes;
 use crossbeam_channel::{Sender, unbounded};
@@ -89,6 +89,8 @@ pub struct Runtime {
 struct State {
     sandboxes: BTreeMap<(PodUid, u32), Sandbox>,
     containers: BTreeMap<(PodUid, ContainerId), Known>,
+    /// The ids of the pods' user namespaces.
+    users: BTreeMap<PodUid, UserIds>,
 }
 
 /// A sandbox with a living shim.
@@ -107,6 +109,15 @@ struct Sandbox {
     next_slot: u32,
     /// Held while one is prepared.
     preparing: Arc<Mutex<()>>,
+    /// The pod's user namespace.
+    users: Option<PodUsers>,
+}
+
+/// A pod's user namespace, as the agent has it.
+#[derive(Clone)]
+struct PodUsers {
+    ids: UserIds,
+    namespace: Arc<OwnedFd>,
 }
 
 /// A container.

@@ -17,7 +17,14 @@ impl Runtime {
     /// Connects to every shim that lives, and takes over what it has. Of a sandbox whose shim is dead, what still runs is
     /// killed: nobody could hold it.
     pub(super) fn adopt(self: &Arc<Runtime>) -> Result<(), Fault> {
-        for (pod, attempt) in self.sandboxes_on_disk()? {
+        let on_disk = self.sandboxes_on_disk()?;
+        for (pod, attempt) in &on_disk {
+            // Before anybody else can be given them.
+            if let Some(ids) = self.sandbox_plan(*pod, *attempt).and_then(|plan| plan.users) {
+                self.lock().users.insert(*pod, ids);
+            }
+        }
+        for (pod, attempt) in on_disk {
             match self.connect(pod, attempt, None) {
                 Ok(()) => self.take_over(pod, attempt)?,
                 Err(_) => {
@@ -178,9 +185,13 @@ impl Runtime {
 
     /// What a sandbox was made with.
     pub(super) fn sandbox_plan(&self, pod: PodUid, attempt: u32) -> Option<SandboxPlan> {
-        let text = fs::read(self.sandbox_dir(pod, attempt).join("sandbox.json")).ok()?;
-        serde_json::from_slice(&text).ok()
+        plan_of_sandbox(&self.sandbox_dir(pod, attempt))
     }
+}
+
+/// What the sandbox of a directory was made with.
+pub(super) fn plan_of_sandbox(dir: &Path) -> Option<SandboxPlan> {
+    serde_json::from_slice(&fs::read(dir.join("sandbox.json")).ok()?).ok()
 }
 
 fn read_record(dir: &Path) -> Option<ExitRecord> {

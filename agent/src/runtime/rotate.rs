@@ -12,7 +12,7 @@ use flate2::write::GzEncoder;
 use nodefold_core::ids::{ContainerId, PodUid};
 use nodefold_core::time::Time;
 use rustix::fd::OwnedFd;
-use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, openat, renameat, renameat_with, unlinkat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags, openat, renameat, renameat_with, unlinkat};
 use std::fs::File;
 
 /// When logs are rotated.
@@ -41,10 +41,8 @@ impl Runtime {
             running.map(|((pod, id), known)| (*pod, id.clone(), known.sandbox)).collect()
         };
         for (pod, id, sandbox) in running {
-            for dir in self.pod_log_dirs(pod) {
-                if let Ok(dir) = beneath::open_root(&dir.join(&*id.name)) {
-                    self.rotate(&dir, pod, &id, sandbox, limits).ok();
-                }
+            for dir in self.logs_of(pod, &id.name) {
+                self.rotate(&dir, pod, &id, sandbox, limits).ok();
             }
         }
     }
@@ -112,10 +110,11 @@ fn all_rotated(dir: &OwnedFd, log: &str) -> Result<Vec<String>, Fault> {
 /// Compresses what was rotated before, and removes the oldest, so that one more is not too many.
 fn make_room(dir: &OwnedFd, log: &str, files: usize) -> Result<(), Fault> {
     let mut there = rotated(dir, log)?;
-    there.retain(|name| !name.ends_with(".tmp"));
+    // What was put there by somebody who is shown the logs is no log.
+    there.retain(|name| !name.ends_with(".tmp") && is_file(dir, name));
     // What a compression that was cut short left: half of what it made, or what it had made it of.
     for name in all_rotated(dir, log)?.iter().filter(|name| !there.contains(name)) {
-        unlinkat(dir, name, AtFlags::empty()).attempt(|| format!("remove {name}"))?;
+        beneath::remove_tree(dir, name)?;
     }
     let keep = files.max(2) - 2;
     let gone = there.len().saturating_sub(keep);
@@ -128,9 +127,14 @@ fn make_room(dir: &OwnedFd, log: &str, files: usize) -> Result<(), Fault> {
     Ok(())
 }
 
+fn is_file(dir: &OwnedFd, name: &str) -> bool {
+    let found = rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW);
+    found.is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile)
+}
+
 fn compress(dir: &OwnedFd, name: &str) -> Result<(), Fault> {
     let told = || format!("compress {name}");
-    let mut plain = File::from(beneath::open(dir, name, OFlags::RDONLY).attempt(told)?);
+    let mut plain = File::from(beneath::open_file(dir, name).attempt(told)?);
     let draft = format!("{name}.tmp");
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let packed = openat(dir, &draft, flags, Mode::from_raw_mode(0o640)).attempt(told)?;

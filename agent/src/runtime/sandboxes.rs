@@ -1,16 +1,17 @@
 //! Sandboxes: a pod's shim, its cgroups and its directory.
 
-use super::{Phase, Runtime, Sandbox, pod_group, remove_dir, shim_group};
+use super::{Phase, PodUsers, Runtime, Sandbox, pod_group, remove_dir, shim_group};
 use crate::beneath;
 use crate::compose;
 use crate::failpoint;
 use crate::fault::{Attempt, Fault};
 use crate::fields::PodFields;
 use crate::layout;
-use crate::pod::plan::{ExitRecord, SandboxPlan};
+use crate::pod::plan::{ExitRecord, SandboxPlan, UserIds};
 use crate::pod::shim;
 use crate::pod::wire::Ask;
 use crate::runtime::link::Link;
+use crate::users;
 use nodefold_core::event::Fact;
 use nodefold_core::ids::{ContainerId, PodUid};
 use nodefold_core::resources::{ResourceList, ResourceName, Resources};
@@ -90,6 +91,7 @@ impl Runtime {
             shm_bytes: SHM_BYTES,
             reopens_logs: true,
             keeps_spares: true,
+            users: self.users_for(uid, allocated, manifest)?,
         };
         let text = serde_json::to_vec(&plan).map_err(|error| Fault::refused(error.to_string()))?;
         let path = dir.join("sandbox.json");
@@ -115,6 +117,34 @@ impl Runtime {
         failpoint::hit("sandbox.connected");
         self.want_spare(uid, attempt);
         Ok(())
+    }
+
+    /// The ids of a pod's user namespace, if it asks for one: those that it has, or the first that no other pod has.
+    fn users_for(
+        &self,
+        pod: PodUid,
+        allocated: &PodSpec,
+        manifest: &serde_json::Value,
+    ) -> Result<Option<UserIds>, Fault> {
+        if manifest["hostUsers"].as_bool() != Some(false) {
+            return Ok(None);
+        }
+        let of_host = |field: &str| manifest[field].as_bool() == Some(true);
+        let other = [
+            ("hostNetwork", allocated.host_network),
+            ("hostPID", of_host("hostPID")),
+            ("hostIPC", of_host("hostIPC")),
+        ];
+        if let Some((field, _)) = other.into_iter().find(|(_, is_wanted)| *is_wanted) {
+            return Err(Fault::refused(format!("{field} can't be had with hostUsers: false")));
+        }
+        let mut state = self.lock();
+        let ids = match state.users.get(&pod) {
+            Some(ids) => *ids,
+            None => users::free(state.users.values())?,
+        };
+        state.users.insert(pod, ids);
+        Ok(Some(ids))
     }
 
     /// Connects to a sandbox's shim and hears of exits from now on.
@@ -143,6 +173,10 @@ impl Runtime {
         };
         let link = Link::connect(&dir, exited, closed)?;
         let plan = self.sandbox_plan(pod, attempt);
+        let users = match plan.as_ref().and_then(|plan| plan.users) {
+            Some(ids) => Some(namespace_of(&link, ids)?),
+            None => None,
+        };
         let sandbox = Sandbox {
             link: link.clone(),
             stopping: false,
@@ -151,6 +185,7 @@ impl Runtime {
             spare: None,
             next_slot: 0,
             preparing: Arc::default(),
+            users,
         };
         self.lock().sandboxes.insert((pod, attempt), sandbox);
         link.call(Ask::Subscribe, &[]).map(drop)
@@ -265,6 +300,7 @@ impl Runtime {
         match fs::remove_dir(&of_pod) {
             // The last of the pod's sandboxes: its groups go, too, and the logs of a pod that left none.
             Ok(()) => {
+                self.lock().users.remove(&pod);
                 self.cgroups.remove(&pod_group(pod))?;
                 self.remove_pod_logs(pod)
             }
@@ -308,6 +344,13 @@ impl Runtime {
         }
         Ok(())
     }
+}
+
+fn namespace_of(link: &Link, ids: UserIds) -> Result<PodUsers, Fault> {
+    let (_, descriptors) = link.call(Ask::Users, &[])?;
+    let namespace = descriptors.into_iter().next();
+    let namespace = namespace.ok_or_else(|| Fault::uncertain("the shim shows no user namespace"))?;
+    Ok(PodUsers { ids, namespace: Arc::new(namespace) })
 }
 
 /// What the shim says until it closes its output or says that it is ready.

@@ -33,8 +33,7 @@ impl Runtime {
     pub fn usage_of(&self, pod: PodUid, id: &ContainerId) -> Option<u64> {
         let layer = usage::of_tree(&beneath::open_root(&self.writable_layer(pod, id)?).ok()?).ok()?;
         let mut logs = 0_u64;
-        for dir in self.pod_log_dirs(pod) {
-            let Ok(dir) = beneath::open_root(&dir.join(&*id.name)) else { continue };
+        for dir in self.logs_of(pod, &id.name) {
             let log = log_name(id);
             for name in rotated(&dir, &log).unwrap_or_default().into_iter().chain([log]) {
                 let found = statat(&dir, &name, AtFlags::SYMLINK_NOFOLLOW);

@@ -3,6 +3,7 @@
 use super::ask::LogPlace;
 use super::failure::Failure;
 use super::query::Query;
+use crate::beneath;
 use bytes::Bytes;
 use jiff::Timestamp;
 use std::collections::VecDeque;
@@ -97,7 +98,15 @@ pub async fn send<F: Future<Output = bool>>(
     out: mpsc::Sender<Bytes>,
     mut ended: impl FnMut() -> F,
 ) {
-    let Ok(file) = tokio::fs::File::open(&path).await else { return };
+    // What a container that is shown the logs put there is not followed.
+    let opened = match (path.parent(), path.file_name()) {
+        (Some(dir), Some(name)) => {
+            beneath::open_root(dir).ok().and_then(|dir| beneath::open_file(dir, name).ok())
+        }
+        (_, _) => None,
+    };
+    let Some(file) = opened else { return };
+    let file = tokio::fs::File::from_std(file.into());
     let mut reader = BufReader::new(file);
     let mut left = wanted.bytes.unwrap_or(usize::MAX);
     let mut last: VecDeque<Vec<u8>> = VecDeque::new();
