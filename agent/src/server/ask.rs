@@ -1,7 +1,7 @@
 //! What the asynchronous side asks of the node's loop, and what it gets back. Values only: neither side sees the other's state.
 
 use super::failure::Failure;
-use super::history::{Kind, When};
+use super::history::{Past, When};
 use super::resource::{Resource, Subresource};
 use super::watch::Subscription;
 use nodefold_api::FieldValidation;
@@ -195,7 +195,7 @@ pub enum Reply {
         /// The store's version.
         version: u64,
     },
-    /// What only the journal remembers: whoever answers reads it there.
+    /// What is not remembered: whoever answers reads it.
     Past(Past),
     /// Changes to come.
     Watch(Subscription),
@@ -209,23 +209,6 @@ pub enum Reply {
     Call(Box<(WebhookCall, What)>),
     /// It is refused.
     Refused(Failure),
-}
-
-/// What is to be read from the journal.
-#[derive(Clone, Debug)]
-pub struct Past {
-    /// The journal's directory.
-    pub journal: PathBuf,
-    /// Of what.
-    pub kind: Kind,
-    /// Where; empty: everywhere.
-    pub namespace: String,
-    /// Only the object of this name.
-    pub name: Option<String>,
-    /// As of when.
-    pub when: When,
-    /// The history's version that is answered.
-    pub version: u64,
 }
 
 /// Where a container's log is.

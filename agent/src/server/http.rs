@@ -403,8 +403,8 @@ impl Caller {
                 let form = Form::accepted(&accept, query, resource)?;
                 let found = match self.ask(target, What::Get).await? {
                     Reply::Past(past) => {
-                        let mut found = super::collection::read(&self.server.reading, &past).await?;
-                        let name = past.name.unwrap_or_default();
+                        let name = past.name().to_owned();
+                        let mut found = super::collection::read(&self.server.reading, past).await?;
                         let none = || Failure::not_found(resource.group, resource.plural, &name);
                         let object = found.pop().ok_or_else(none)?;
                         Reply::Object { object, created: false, warnings: Vec::new() }

@@ -120,7 +120,7 @@ pub struct ServedFacts {
     pub socket: PathBuf,
     /// The administrator's kubeconfig.
     pub kubeconfig: PathBuf,
-    /// Requests of earlier lives that were folded again.
+    /// Requests of earlier lives that were folded again: those that came after the store was kept.
     pub requests: u64,
 }
 

@@ -6,6 +6,7 @@ mod audit;
 mod authorize;
 mod begin;
 mod change;
+mod kept;
 mod node;
 mod perform;
 mod read;
@@ -14,6 +15,7 @@ mod recover;
 
 use super::ask::{Ask, How, Reply};
 use super::failure::Failure;
+use super::history::archive::Archive;
 use super::history::{Entry, HISTORY_STREAM, History, What, derive};
 use super::metrics::Metrics;
 use super::vault::Vault;
@@ -23,6 +25,7 @@ use crate::driver::Driver;
 use crate::fault::Fault;
 use crate::layout::Layout;
 use crossbeam_channel::{Receiver, TryRecvError};
+use kept::{Keeper, Window};
 use node::Link;
 use nodefold_api::admission::attributes::User;
 use nodefold_api::authorize::node_graph::NodeGraph;
@@ -139,8 +142,13 @@ pub struct Hub {
     link: Link,
     vault: Vault,
     cache: WatchCache,
+    /// The store's latest changes, as they are kept beside the journal.
+    window: Window,
+    keeper: Keeper,
     recorder: Recorder,
     history: History,
+    /// What it remembers no longer.
+    archive: Archive,
     /// The history's latest changes, by its own version.
     past: WatchCache,
     metrics: Arc<Metrics>,
@@ -183,6 +191,8 @@ impl Hub {
             self.hear(if idle { self.longest_wait() } else { Nanos::ZERO });
             self.settle(listener)?;
         }
+        self.driver.commit_beside().map_err(|error| Fault::uncertain(format!("the journal: {error}")))?;
+        self.keep_last(listener);
         // Every watch ends.
         self.cache = WatchCache::new(0, 1, 0);
         self.past = WatchCache::new(0, 1, 0);
@@ -234,6 +244,8 @@ impl Hub {
                     self.due.extend(folded.commands);
                 }
             }
+            self.archive.take(&mut self.history)?;
+            self.keep_often(listener);
             self.show();
             self.write_history(&touched, &exits)?;
             for command in std::mem::take(&mut self.due) {
@@ -288,6 +300,7 @@ impl Hub {
             .log_mut()
             .append_foreign(self.now, HISTORY_STREAM, &entry.to_bytes())
             .map_err(|error| Fault::uncertain(error.to_string()))?;
+        self.keeper.one_more();
         let told = take_in(&mut self.history, &mut self.past, &entry);
         self.untold_past.extend(told);
         Ok(())
@@ -372,6 +385,7 @@ impl Hub {
                 .log_mut()
                 .append_foreign(self.now, API_STREAM, &sealed.to_bytes())
                 .map_err(|error| Fault::uncertain(error.to_string()))?;
+            self.keeper.one_more();
             if let Response::Ok { object, .. } = &response
                 && asks_for_more(&sealed.request)
                 && object["kind"] == "Pod"
@@ -391,6 +405,7 @@ impl Hub {
         self.seen = self.api.resource_version();
         for change in &changes {
             self.graph.changed(change);
+            self.window.push(change.clone());
             let shown = self.vault.unsealed(&change.object);
             let event = self.cache.keep(change, shown);
             self.untold.push(event);

@@ -1,8 +1,8 @@
 //! What is read: objects, lists, watches, logs' places, and what the node allocated.
 
-use super::super::ask::{LogPlace, Past, Reply, WatchFrom};
+use super::super::ask::{LogPlace, Reply, WatchFrom};
 use super::super::failure::Failure;
-use super::super::history::{Kind, When};
+use super::super::history::{Kind, Past, When};
 use super::super::resource::{Resource, Subresource};
 use super::super::watch::{First, Interest};
 use super::Hub;
@@ -25,7 +25,7 @@ impl Hub {
                     Ok(Reply::Object { object: Arc::new(object), created: false, warnings: Vec::new() })
                 }
                 None if self.history.remembers(kind, When::Now) => Err(not_found()),
-                None => Ok(Reply::Past(self.in_journal(kind, namespace, Some(name), When::Now))),
+                None => Ok(Reply::Past(Past::get(&self.history, &self.archive, kind, namespace, name))),
             };
         }
         let stored = self.api.get(resource.kind, namespace, name).ok_or_else(not_found)?;
@@ -97,23 +97,12 @@ impl Hub {
             return Err(Failure::too_large_version(asked, version));
         }
         if !self.history.remembers(kind, when) {
-            return Ok(Reply::Past(self.in_journal(kind, namespace, None, when)));
+            return Ok(Reply::Past(Past::list(&self.history, &self.archive, kind, namespace, when)));
         }
         let in_place = |object: &Value| namespace.is_empty() || object["metadata"]["namespace"] == namespace;
         let items = self.history.list(kind, when).filter(in_place).map(Arc::new).collect();
         let version = if let When::Revision(asked) = when { asked } else { version };
         Ok(Reply::List { items, version })
-    }
-
-    fn in_journal(&self, kind: Kind, namespace: &str, name: Option<&str>, when: When) -> Past {
-        Past {
-            journal: self.settings.layout.journal(),
-            kind,
-            namespace: namespace.to_owned(),
-            name: name.map(str::to_owned),
-            when,
-            version: self.history.version(),
-        }
     }
 
     pub(super) fn watch(
