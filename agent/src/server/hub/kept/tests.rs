@@ -111,7 +111,7 @@ fn story() -> Vec<(ApiEvent, Vec<Entry>)> {
     requests.push(create(pod("last"), 99));
     let times = (1..).map(|n| Time(1_767_225_600_000_000_000 + n * 1_000_000_000));
     let with_history = requests.into_iter().zip(times).enumerate().map(|(n, (request, at))| {
-        let event = ApiEvent::new(at, request, "jane").sealed(&KEY);
+        let event = ApiEvent::new(at, request, "jane").sealed(&KEY).into_owned();
         let container = ContainerId { name: "tool".into(), incarnation: n as u32 / 2, attempt: 0 };
         let what = if n % 2 == 0 {
             What::Started { pod: PodUid(2), container, image: "busybox:1".into(), since: at }
