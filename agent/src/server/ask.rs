@@ -115,6 +115,13 @@ pub enum What {
         /// Refusals before this one that were too many to be recorded.
         left_out: u64,
     },
+    /// Where what a running container says can be read.
+    Attach {
+        /// Which container; empty: the only one.
+        container: String,
+        /// Something is to be said to it as well.
+        stdin: bool,
+    },
     /// How to run a program in a container.
     Exec {
         /// Which container; empty: the only one.

@@ -44,6 +44,7 @@ impl Entry {
             | What::Review(_)
             | What::Allocated(_)
             | What::Permission(_)
+            | What::Attach { .. }
             | What::Exec { .. } => (0, String::new(), 0),
         };
         Entry {
@@ -135,7 +136,7 @@ pub fn verb(what: &What) -> &'static str {
         What::List { .. } => "list",
         What::Watch(_) => "watch",
         // Whoever runs something in a container makes something, however it was asked for.
-        What::Create { .. } | What::Review(_) | What::Exec { .. } => "create",
+        What::Create { .. } | What::Review(_) | What::Exec { .. } | What::Attach { .. } => "create",
         What::Change { body: Change::Put(_), .. } => "update",
         What::Change {
             body: Change::Strategic(_) | Change::Merge(_) | Change::Json(_) | Change::Apply { .. },

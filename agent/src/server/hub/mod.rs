@@ -6,6 +6,7 @@ mod audit;
 mod authorize;
 mod begin;
 mod change;
+mod files;
 mod kept;
 mod node;
 mod perform;
@@ -25,6 +26,7 @@ use crate::driver::Driver;
 use crate::fault::Fault;
 use crate::layout::Layout;
 use crossbeam_channel::{Receiver, TryRecvError};
+use files::StaticFiles;
 use kept::{Keeper, Window};
 use node::Link;
 use nodefold_api::admission::attributes::User;
@@ -42,6 +44,7 @@ use nodefold_journal::Writer;
 use recorder::Recorder;
 use serde_json::Value;
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::oneshot;
@@ -122,6 +125,8 @@ pub struct HubSettings {
     pub content_key: [u8; 32],
     /// The version that the node reports.
     pub version: String,
+    /// Where manifests of static pods are.
+    pub manifests: Option<PathBuf>,
 }
 
 /// Who asks, and how it is to be taken.
@@ -145,6 +150,8 @@ pub struct Hub {
     /// The store's latest changes, as they are kept beside the journal.
     window: Window,
     keeper: Keeper,
+    /// Manifests of static pods.
+    files: Option<StaticFiles>,
     recorder: Recorder,
     history: History,
     /// What it remembers no longer.
@@ -187,6 +194,7 @@ impl Hub {
                 }
                 asked += 1;
             }
+            self.read_files(listener)?;
             let idle = asked == 0 && self.inbox.is_empty();
             self.hear(if idle { self.longest_wait() } else { Nanos::ZERO });
             self.settle(listener)?;

@@ -1,6 +1,7 @@
 //! What the journal remembers: the node's state, and the store and the history with their latest changes, so that watches go on
 //! from their version. All three begin with what was kept beside it and fold what came later.
 
+use super::files::StaticFiles;
 use super::kept::{HistoryState, Keeper, StoreState};
 use super::node::Link;
 use super::recorder::Recorder;
@@ -43,7 +44,7 @@ impl Hub {
         let config = Config {
             node_name: settings.node_name.clone(),
             node: NodeFacts { allocatable: host.allocatable()?, ..NodeFacts::default() },
-            sources: vec![Source::Api],
+            sources: vec![Source::Api, Source::File],
             ..Config::default()
         };
         let storage = Files::at(settings.layout.journal());
@@ -106,6 +107,7 @@ impl Hub {
         let StoreState { api, graph, window, cache, at, .. } = store;
         let HistoryState { history, past, .. } = history;
         let folded = node.event_count().0;
+        let files = StaticFiles::watch(&settings, host.waker())?;
         let hub = Hub {
             settings,
             seen: api.resource_version(),
@@ -123,6 +125,7 @@ impl Hub {
             archive,
             past,
             metrics,
+            files,
             keeper: Keeper::new(requests + told),
             inbox: Vec::new(),
             untold: Vec::new(),
