@@ -26,6 +26,8 @@ pub struct Entry {
     pub code: u16,
     /// Refusals before this one that were too many to be recorded.
     left_out: u64,
+    /// What handlers say of it.
+    pub annotations: BTreeMap<String, String>,
 }
 
 impl Entry {
@@ -64,6 +66,7 @@ impl Entry {
             by,
             code,
             left_out,
+            annotations: BTreeMap::new(),
         }
     }
 
@@ -112,6 +115,9 @@ impl Entry {
         record["decision"] = json!(if self.allowed { "allow" } else { "forbid" });
         record["reason"] = Value::from(self.by.as_str());
         record["code"] = json!(self.code);
+        if !self.annotations.is_empty() {
+            record["annotations"] = json!(self.annotations);
+        }
         if self.left_out > 0 {
             record["leftOut"] = json!(self.left_out);
         }

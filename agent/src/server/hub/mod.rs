@@ -43,7 +43,7 @@ use nodefold_core::time::{Nanos, Time};
 use nodefold_journal::Writer;
 use recorder::Recorder;
 use serde_json::Value;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -169,6 +169,8 @@ pub struct Hub {
     untold_past: Vec<Arc<WatchEvent>>,
     /// Answers that are given when what they say is durable.
     unanswered: Vec<(oneshot::Sender<Reply>, Reply)>,
+    /// What handlers add to the record of the request that is being answered.
+    noted: BTreeMap<String, String>,
     /// Commands of this turn's facts.
     due: Vec<Command>,
     /// The latest time that was given to anything.
@@ -342,6 +344,7 @@ impl Hub {
             (answer, _) => answer,
         };
         entry.code = audit::code_of(&answer);
+        entry.annotations = std::mem::take(&mut self.noted);
         listener.asked(&user.name, &entry.line(), entry.code);
         self.record_asked(&entry)?;
         self.unanswered.push((reply, answer));

@@ -135,6 +135,7 @@ impl Hub {
         }
         let performed = self.take(&event)?;
         let warnings = performed.warnings;
+        self.noted.extend(performed.audit_annotations);
         Ok(match performed.response {
             Response::Ok { object, created } => {
                 Ok(Reply::Object { object: self.vault.unsealed(&object), created, warnings })

@@ -20,6 +20,7 @@ use nodefold_core::config::NodeFacts;
 use nodefold_core::ids::Source;
 use nodefold_core::{Config, Node};
 use nodefold_journal::{Error, Files, Options, Position, Reader, Record, Writer, resume};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The hub, and what it was found in.
@@ -131,6 +132,7 @@ impl Hub {
             untold: Vec::new(),
             untold_past: Vec::new(),
             unanswered: Vec::new(),
+            noted: BTreeMap::new(),
             due: Vec::new(),
             now: at,
         };
