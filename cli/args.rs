@@ -214,6 +214,9 @@ pub struct Agent {
     /// The API's port on the loopback address; any that is free, if not given
     #[arg(long, value_name = "PORT", default_value_t = 0, conflicts_with = "pods")]
     pub port: u16,
+    /// Manifests of static pods beside the API, which shows them as mirror pods; watched
+    #[arg(long, value_name = "DIR", conflicts_with = "pods")]
+    pub pod_manifest_path: Option<PathBuf>,
     /// Subresources of pods that are not served
     #[arg(
         long,

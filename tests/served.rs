@@ -20,5 +20,7 @@ mod load;
 mod node;
 #[path = "served/restart.rs"]
 mod restart;
+#[path = "served/static_pods.rs"]
+mod static_pods;
 #[path = "served/webhooks.rs"]
 mod webhooks;

@@ -118,7 +118,8 @@ impl Daemon {
         let backend = Linux::open(parts, objects.clone())?;
         let content_key = content_key(data)?;
         let files_changed = Arc::new(AtomicBool::new(true));
-        watch_files(&settings.manifests, files_changed.clone(), backend.sender())?;
+        let wake = backend.sender();
+        watch_files(&settings.manifests, files_changed.clone(), move || wake.send(Fact::Tick).is_ok())?;
         let folded = node.event_count().0;
         Ok(Daemon {
             settings,
@@ -329,7 +330,11 @@ pub(crate) fn content_key(data: &Path) -> Result<[u8; 32], Fault> {
 }
 
 /// Wakes the loop whenever a manifest changes.
-fn watch_files(dir: &Path, changed: Arc<AtomicBool>, wake: Sender<Fact>) -> Result<(), Fault> {
+pub(crate) fn watch_files(
+    dir: &Path,
+    changed: Arc<AtomicBool>,
+    wake: impl Fn() -> bool + Send + 'static,
+) -> Result<(), Fault> {
     let watch = inotify::init(inotify::CreateFlags::CLOEXEC).attempt(|| "watch the manifests")?;
     let what = inotify::WatchFlags::CLOSE_WRITE
         | inotify::WatchFlags::MOVED_TO
@@ -340,7 +345,7 @@ fn watch_files(dir: &Path, changed: Arc<AtomicBool>, wake: Sender<Fact>) -> Resu
         let mut buffer = [0; 4096];
         while rustix::io::read(&watch, &mut buffer).is_ok() {
             changed.store(true, Ordering::SeqCst);
-            if wake.send(Fact::Tick).is_err() {
+            if !wake() {
                 return;
             }
         }

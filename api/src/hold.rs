@@ -6,10 +6,11 @@
 //! itself.
 
 use nodefold_core::ids::Name;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Removed names of one pod, each with the generation that removed it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Holds {
     containers: BTreeMap<Name, u64>,
     volumes: BTreeMap<Name, u64>,
@@ -38,6 +39,11 @@ impl Holds {
     /// The generation that removed this volume, if the node hasn't seen it yet.
     pub fn volume(&self, name: &str) -> Option<u64> {
         self.volumes.get(name).copied()
+    }
+
+    /// No name is held.
+    pub fn is_empty(&self) -> bool {
+        self.containers.is_empty() && self.volumes.is_empty()
     }
 
     /// For the digest.

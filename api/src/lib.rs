@@ -37,6 +37,7 @@ mod response;
 mod seal;
 mod status;
 mod store;
+mod stored;
 mod update;
 mod validate;
 mod view;
@@ -45,6 +46,7 @@ pub use account::{Account, Stage, Step, Verdict};
 pub use request::{ApiEvent, Body, FieldValidation, Request};
 pub use response::{Cause, CauseReason, Response, Status, StatusReason};
 pub use store::{Change, ChangeType, Expired};
+pub use stored::Stored;
 
 use admission::{ImagePolicy, WebhookCall};
 use authorize::rbac::Rbac;

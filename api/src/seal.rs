@@ -7,6 +7,7 @@
 use crate::{ApiEvent, FieldValidation, Request};
 use nodefold_k8s::{FieldProblem, ProblemReason, canonical, check_fields, default_object, object_version};
 use serde_json::{Map, Value, json};
+use std::borrow::Cow;
 
 /// `kubectl apply` keeps the whole manifest there, a secret's values too.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
@@ -16,29 +17,32 @@ impl ApiEvent {
     /// `key`.
     ///
     /// Give the backends the bytes from the event as it came, and record this one.
-    pub fn sealed(&self, key: &[u8; 32]) -> ApiEvent {
-        let mut event = self.clone();
-        match &mut event.request {
-            Request::Create { object, .. } | Request::Update { object } => {
-                seal(object, key, self.field_validation == FieldValidation::Strict);
+    pub fn sealed(&self, key: &[u8; 32]) -> Cow<'_, ApiEvent> {
+        match &self.request {
+            Request::Create { object, .. } | Request::Update { object }
+                if object.get("kind").and_then(Value::as_str) == Some("Secret") =>
+            {
+                let mut event = self.clone();
+                if let Request::Create { object, .. } | Request::Update { object } = &mut event.request {
+                    seal(object, key, self.field_validation == FieldValidation::Strict);
+                }
+                Cow::Owned(event)
             }
-            Request::Dynamic { .. }
+            Request::Create { .. }
+            | Request::Update { .. }
+            | Request::Dynamic { .. }
             | Request::Resize { .. }
             | Request::Ephemeral { .. }
             | Request::Delete { .. }
             | Request::Status { .. }
             | Request::PatchStatus { .. }
             | Request::Release { .. }
-            | Request::NodeGates(_) => {}
+            | Request::NodeGates(_) => Cow::Borrowed(self),
         }
-        event
     }
 }
 
 fn seal(object: &mut Value, key: &[u8; 32], strict: bool) {
-    if object.get("kind").and_then(Value::as_str) != Some("Secret") {
-        return;
-    }
     let unknown = |problem: &FieldProblem| problem.reason == ProblemReason::UnknownField;
     let readable = check_fields(object, "Secret").iter().all(|problem| !strict && unknown(problem));
     if readable {

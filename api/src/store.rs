@@ -8,6 +8,7 @@ use nodefold_core::codec;
 use nodefold_core::ids::Name;
 use nodefold_core::node::Digest;
 use nodefold_k8s::canonical;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, OnceLock};
@@ -29,7 +30,7 @@ pub(crate) struct Entry {
 }
 
 /// What happened to an object.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ChangeType {
     /// It is new.
     Added,
@@ -51,7 +52,7 @@ impl ChangeType {
 }
 
 /// One change, as a watch shows it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Change {
     /// The store's version that it made.
     pub resource_version: u64,
@@ -104,6 +105,21 @@ impl Store {
         self.record(key.kind.clone(), change, object.clone());
         self.objects.insert(key, Entry { object: object.clone(), holds, digest: OnceLock::new() });
         object
+    }
+
+    /// All that is stored.
+    pub fn all(&self) -> impl Iterator<Item = (&Key, &Entry)> {
+        self.objects.iter()
+    }
+
+    /// An object as it was stored already: it takes no version and is no change.
+    pub fn restore(&mut self, key: Key, object: Arc<Value>, holds: Holds) {
+        self.objects.insert(key, Entry { object, holds, digest: OnceLock::new() });
+    }
+
+    /// The next version is the one after this.
+    pub fn go_on_from(&mut self, version: u64) {
+        self.version = version;
     }
 
     /// Removes an object, which takes a version too.

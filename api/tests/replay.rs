@@ -112,7 +112,7 @@ fn a_held_name_is_part_of_the_state() {
 fn sealed_events_fold_to_the_same_digests_and_hold_no_secret() {
     let (world, digests) = story();
     let key = [7; 32];
-    let sealed: Vec<ApiEvent> = world.log.iter().map(|e| e.sealed(&key)).collect();
+    let sealed: Vec<ApiEvent> = world.log.iter().map(|e| e.sealed(&key).into_owned()).collect();
     assert_eq!(self::digests(&sealed), digests);
     for event in &sealed {
         let text = String::from_utf8(event.to_bytes()).expect("JSON");
@@ -120,7 +120,7 @@ fn sealed_events_fold_to_the_same_digests_and_hold_no_secret() {
             assert!(!text.contains(secret), "{secret} in {text}");
         }
     }
-    assert_ne!(sealed[0], world.log[0].sealed(&[8; 32]), "digests of values are keyed");
+    assert_ne!(sealed[0], *world.log[0].sealed(&[8; 32]), "digests of values are keyed");
 }
 
 #[test]

@@ -5,21 +5,20 @@ use crate::ending::Ending;
 use crate::out::Out;
 use anyhow::Result;
 use nodefold_agent::clock;
-use nodefold_agent::server::history::{History, Kind, When, when};
+use nodefold_agent::server::history::{Kind, Past, When, when};
 use nodefold_k8s::time;
 use serde_json::Value;
 
 /// Tells it, oldest first.
 pub fn history(args: &args::History, out: &mut Out) -> Result<Ending> {
-    // The journal is there, and it is one: a directory that is none is no node without a history.
-    let history = History::read(&args.journal, None)?;
     let when = match (&args.at, &args.ago, &args.as_of) {
         (Some(at), _, _) => When::At(time::parse(at)?),
         (_, Some(ago), _) => When::At(when::ago(ago, clock::now()).map_err(anyhow::Error::msg)?),
         (_, _, Some(then)) => When::AsOf(time::parse(then)?),
         (None, None, None) => args.revision.map_or(When::Now, When::Revision),
     };
-    for object in history.list(args.what.kind(), when) {
+    // The journal is there, and it is one: a directory that is none is no node without a history.
+    for object in Past::of_journal(&args.journal, args.what.kind(), when)? {
         if args.json {
             out.line(object.to_string());
         } else {

@@ -68,6 +68,7 @@ pub fn agent(args: &args::Agent, out: &mut Out) -> Result<Ending> {
         node_name: args.node_name.clone(),
         port: args.port,
         disabled_pod_subresources: args.disable_pod_subresources.clone(),
+        manifests: args.pod_manifest_path.as_deref().map(std::path::absolute).transpose()?,
         version: args.kube_version.clone(),
         limits: Limits::default(),
         durable: is_real,

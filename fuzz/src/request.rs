@@ -37,7 +37,7 @@ pub fn request(data: &[u8]) {
                 "fuzz",
             )
         };
-        let event = answered(&api, event.sealed(&KEY), &said);
+        let event = answered(&api, event.sealed(&KEY).into_owned(), &said);
         let before = api.digest();
         let performed = api.perform(&event);
         if let Response::Rejected(status) = &performed.response {

@@ -34,6 +34,7 @@
 //!   00000000000000104862.seg      records from 104862 on, zero-filled ahead
 //!   00000000000000104861.snap     the state after record 104861
 //!   00000000000000104861.state    the same for other versions; the two newest are kept
+//!   00000000000000104861.api.kept the state that the records of a foreign stream up to there make; the two newest are kept
 //!   *.tmp                         being made; a crash leaves it, recovery removes it
 //!
 //! segment (.seg)
@@ -90,6 +91,9 @@
 //!    u64
 //! ```
 //!
+//! kept state of a stream (.STREAM.kept): as a snapshot, but `nfldside`, the layout is the stream's own, and the state is
+//! blocks of up to 256 KiB: raw length (u32), packed length (u32), LZ4 block
+//!
 //! # What is a tear and what is damage
 //!
 //! A crash leaves of the last batch some sectors, and zeros for the others. That is cut, and [`Report::cut`] says what
@@ -105,6 +109,7 @@
 //! decided stands, and only what came after it is folded.
 
 mod batch;
+mod beside;
 mod command_hash;
 mod compress;
 mod difference;
@@ -123,6 +128,7 @@ mod storage;
 mod tail;
 mod writer;
 
+pub use beside::{Kept, Mark, kept};
 pub use command_hash::CommandHash;
 pub use difference::{Difference, Differs, FieldDifference, PodDifference};
 pub use error::{Damage, Error};

@@ -45,7 +45,17 @@ pub(crate) fn parse_portable_file(name: &str) -> Option<u64> {
     (portable_file(records) == name).then_some(records)
 }
 
-fn parse_snapshot_file(name: &str) -> Option<u64> {
+/// The name of another reducer's state, by its stream.
+pub(crate) fn beside_file(stream: &str, records: u64) -> String {
+    format!("{records:020}.{stream}.kept")
+}
+
+pub(crate) fn parse_beside_file(stream: &str, name: &str) -> Option<u64> {
+    let records = name.strip_suffix(".kept")?.strip_suffix(stream)?.strip_suffix('.')?.parse().ok()?;
+    (beside_file(stream, records) == name).then_some(records)
+}
+
+pub(crate) fn parse_snapshot_file(name: &str) -> Option<u64> {
     let records = name.strip_suffix(".snap")?.parse().ok()?;
     (snapshot_file(records) == name).then_some(records)
 }

@@ -89,7 +89,8 @@ fn remove_unfinished(storage: &dyn Storage) -> Result<Vec<String>, Error> {
         .iter()
         .filter(|n| {
             n.strip_suffix(".tmp").is_some_and(|n| {
-                SegmentName::parse(n).is_some() || n.ends_with(".snap") || n.ends_with(".state")
+                let states = [".snap", ".state", ".kept"];
+                SegmentName::parse(n).is_some() || states.iter().any(|ending| n.ends_with(ending))
             })
         })
         .cloned()

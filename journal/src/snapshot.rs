@@ -5,7 +5,9 @@ use crate::compress::write_new;
 use crate::error::{Error, io_error};
 use crate::fold::Fold;
 use crate::frame::{u32_at, u64_at};
-use crate::log::{parse_portable_file, portable_file, snapshot_file};
+use crate::log::{
+    beside_file, parse_beside_file, parse_portable_file, parse_snapshot_file, portable_file, snapshot_file,
+};
 use crate::storage::Storage;
 use nodefold_core::codec;
 use nodefold_core::time::Time;
@@ -13,31 +15,43 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
 /// How a state is written.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum Form<'s> {
     /// As the layout has it: fast, and for this layout only.
     Layout,
     /// For any version that knows the document.
     Portable,
+    /// Another reducer's, of this stream.
+    Beside(&'s str),
 }
 
-impl Form {
+impl Form<'_> {
     const fn magic(self) -> &'static [u8; 8] {
         match self {
             Form::Layout => b"nfldsnap",
             Form::Portable => b"nfldstat",
+            Form::Beside(_) => b"nfldside",
         }
     }
 
-    fn file(self, records: u64) -> String {
+    pub fn file(self, records: u64) -> String {
         match self {
             Form::Layout => snapshot_file(records),
             Form::Portable => portable_file(records),
+            Form::Beside(stream) => beside_file(stream, records),
+        }
+    }
+
+    fn parse(self, name: &str) -> Option<u64> {
+        match self {
+            Form::Layout => parse_snapshot_file(name),
+            Form::Portable => parse_portable_file(name),
+            Form::Beside(stream) => parse_beside_file(stream, name),
         }
     }
 }
 
-/// How many portable states are kept: the newest, and the one before it should that one be damaged.
-const PORTABLES_KEPT: usize = 2;
+/// How many are kept of what only the newest is used of: that one, and the one before it should it be damaged.
+const NEWEST_KEPT: usize = 2;
 const FORMAT: u32 = 1;
 /// Bytes before the head: magic, format, length of the head.
 const PREFIX: usize = 16;
@@ -84,25 +98,36 @@ pub struct Refused {
 pub(crate) fn write<F: Fold>(storage: &dyn Storage, head: SnapshotHead, fold: &F) -> Result<(), Error> {
     if let Some(payload) = fold.to_portable() {
         write_one(storage, Form::Portable, head.clone(), &payload)?;
-        forget_old_portables(storage)?;
+        forget_old(storage, Form::Portable)?;
     }
     write_one(storage, Form::Layout, head, &fold.to_snapshot())
 }
 
-/// Older portable states are of no use: whoever goes on does so from the newest.
-fn forget_old_portables(storage: &dyn Storage) -> Result<(), Error> {
+/// The records that there are such states of, in order.
+pub(crate) fn there_are(storage: &dyn Storage, form: Form<'_>) -> Result<Vec<u64>, Error> {
     let names = storage.list().map_err(|e| io_error("list", storage.path(""), 0, e))?;
-    let mut states: Vec<u64> = names.iter().filter_map(|n| parse_portable_file(n)).collect();
+    let mut states: Vec<u64> = names.iter().filter_map(|n| form.parse(n)).collect();
     states.sort_unstable();
-    states.truncate(states.len().saturating_sub(PORTABLES_KEPT));
+    Ok(states)
+}
+
+/// Older ones are of no use: whoever goes on does so from the newest.
+pub(crate) fn forget_old(storage: &dyn Storage, form: Form<'_>) -> Result<(), Error> {
+    let mut states = there_are(storage, form)?;
+    states.truncate(states.len().saturating_sub(NEWEST_KEPT));
     for records in states {
-        let name = portable_file(records);
+        let name = form.file(records);
         storage.remove(&name).map_err(|e| io_error("remove", storage.path(&name), 0, e))?;
     }
     Ok(())
 }
 
-fn write_one(storage: &dyn Storage, form: Form, mut head: SnapshotHead, payload: &[u8]) -> Result<(), Error> {
+pub(crate) fn write_one(
+    storage: &dyn Storage,
+    form: Form<'_>,
+    mut head: SnapshotHead,
+    payload: &[u8],
+) -> Result<(), Error> {
     (head.payload_len, head.payload_hash) = (payload.len() as u64, xxh3_128(payload));
     let mut body = Vec::new();
     codec::encode(&head, &mut body);
@@ -117,7 +142,11 @@ fn write_one(storage: &dyn Storage, form: Form, mut head: SnapshotHead, payload:
 }
 
 /// Reads a snapshot's head, and the bytes of its state.
-fn read(storage: &dyn Storage, form: Form, records: u64) -> Result<(SnapshotHead, Vec<u8>), String> {
+pub(crate) fn read(
+    storage: &dyn Storage,
+    form: Form<'_>,
+    records: u64,
+) -> Result<(SnapshotHead, Vec<u8>), String> {
     let mut bytes = storage.read(&form.file(records), u64::MAX).map_err(|e| e.to_string())?;
     if bytes.len() < PREFIX || bytes[..8] != *form.magic() {
         return Err("it does not begin as a snapshot does".to_owned());
@@ -142,14 +171,14 @@ fn read(storage: &dyn Storage, form: Form, records: u64) -> Result<(SnapshotHead
 }
 
 /// A snapshot's head alone.
-pub(crate) fn head(storage: &dyn Storage, form: Form, records: u64) -> Result<SnapshotHead, String> {
+pub(crate) fn head(storage: &dyn Storage, form: Form<'_>, records: u64) -> Result<SnapshotHead, String> {
     read(storage, form, records).map(|(head, _)| head)
 }
 
 /// Reads a snapshot and proves that its state is the one that it says.
 pub(crate) fn load<F: Fold>(
     storage: &dyn Storage,
-    form: Form,
+    form: Form<'_>,
     records: u64,
     journal: u128,
 ) -> Result<(SnapshotHead, F), Refused> {

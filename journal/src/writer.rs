@@ -9,6 +9,7 @@
 //! ```
 
 use crate::batch::Batch;
+use crate::beside::Mark;
 use crate::command_hash::CommandHash;
 use crate::compress;
 use crate::error::{Error, io_error};
@@ -418,21 +419,30 @@ impl Writer {
         Ok(())
     }
 
-    fn write_snapshot<F: Fold>(&mut self, fold: &mut F) -> Result<SnapshotMark, Error> {
-        let head = SnapshotHead {
+    /// Where the log stands, for whoever keeps another reducer's state beside it; none while appended records wait.
+    pub fn mark(&self) -> Option<Mark> {
+        (self.pending.records() == 0).then(|| Mark { storage: self.storage.clone(), head: self.head("", 0) })
+    }
+
+    fn head(&self, layout: &str, digest: u128) -> SnapshotHead {
+        SnapshotHead {
             software: self.options.software.clone(),
-            layout: F::LAYOUT.to_owned(),
+            layout: layout.to_owned(),
             journal: self.id,
             records: self.next_record - 1,
             batches: self.next_batch - 1,
             events: self.events,
             at: self.at,
-            digest: fold.digest().0,
+            digest,
             commands: self.commands.value(),
             chain: self.chain,
             payload_len: 0,
             payload_hash: 0,
-        };
+        }
+    }
+
+    fn write_snapshot<F: Fold>(&mut self, fold: &mut F) -> Result<SnapshotMark, Error> {
+        let head = self.head(F::LAYOUT, fold.digest().0);
         let mark = SnapshotMark { records: head.records, layout: head.layout.clone(), digest: head.digest };
         snapshot::write(&*self.storage, head, fold)?;
         Ok(mark)

@@ -183,7 +183,9 @@ fn base64_decoded(text: &str) -> Vec<u8> {
 /// A watch on the socket: its events as they come.
 pub struct Watch {
     reader: BufReader<UnixStream>,
+    /// What was read; from this place on it was not given out yet.
     rest: Vec<u8>,
+    at: usize,
 }
 
 impl Watch {
@@ -199,7 +201,7 @@ pub fn try_watch(node: &Node, path: &str) -> Option<Watch> {
     stream.write_all(&request("GET", path, &[], b"")).ok()?;
     let mut reader = BufReader::new(stream);
     let head = read_head(&mut reader);
-    head.starts_with("HTTP/1.1 200").then_some(Watch { reader, rest: Vec::new() })
+    head.starts_with("HTTP/1.1 200").then_some(Watch { reader, rest: Vec::new(), at: 0 })
 }
 
 /// An answer, if the node is there and gives a whole one.
@@ -216,16 +218,28 @@ pub fn try_ask(node: &Node, bytes: &[u8]) -> Option<Answer> {
     (body.len() == length).then(|| Answer { code, body: body.to_owned(), warnings: warnings_in(head) })
 }
 
+impl Watch {
+    /// The next event as it was sent.
+    pub fn line(&mut self) -> Option<Vec<u8>> {
+        loop {
+            let mut line = Vec::new();
+            // Far quicker than a search of our own in a build that is not optimized.
+            (&self.rest[self.at..]).read_until(b'\n', &mut line).ok()?;
+            if line.last() == Some(&b'\n') {
+                self.at += line.len();
+                return Some(line);
+            }
+            self.rest = line;
+            self.at = 0;
+            self.rest.extend(read_chunk(&mut self.reader)?);
+        }
+    }
+}
+
 impl Iterator for Watch {
     type Item = Value;
 
     fn next(&mut self) -> Option<Value> {
-        loop {
-            if let Some(end) = self.rest.iter().position(|byte| *byte == b'\n') {
-                let line: Vec<u8> = self.rest.drain(..=end).collect();
-                return serde_json::from_slice(&line).ok();
-            }
-            self.rest.extend(read_chunk(&mut self.reader)?);
-        }
+        serde_json::from_slice(&self.line()?).ok()
     }
 }

@@ -55,3 +55,63 @@ fn a_version_of_another_time_is_no_place_to_go_on_from() {
     let ahead = ask(&node, "GET", &format!("{MAPS}?watch=true&resourceVersion=999999"), &[], b"");
     ahead.is_refusal(504);
 }
+
+fn folded(node: &Node) -> u64 {
+    let metrics = ask(node, "GET", "/metrics", &[], b"").body;
+    let line = metrics.lines().find_map(|line| line.strip_prefix("nodefold_start_folded_requests "));
+    line.and_then(|number| number.parse().ok()).unwrap_or_else(|| panic!("{metrics}"))
+}
+
+/// All objects of these kinds, and each change since the first version, as a server tells them.
+fn everything(node: &Node) -> Vec<Value> {
+    let secrets = "/api/v1/namespaces/default/secrets";
+    let mut told: Vec<Value> =
+        [MAPS, secrets].iter().map(|path| ask(node, "GET", path, &[], b"").json()["items"].clone()).collect();
+    let path = format!("{MAPS}?watch=true&resourceVersion=1");
+    told.extend(Watch::open(node, &path).take_while(|event| event["object"]["metadata"]["name"] != "end"));
+    told
+}
+
+/// What was kept at a clean end and the journal's tail after a kill make what the whole journal makes.
+#[test]
+fn a_start_goes_on_from_what_was_kept_and_comes_to_the_same() {
+    let mut node = Node::start(&[]);
+    let secret =
+        json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "stringData": {"k": "v"}});
+    assert_eq!(create(&node, "/api/v1/namespaces/default/secrets", &secret).code, 201);
+    for n in 0..60 {
+        assert_eq!(create(&node, MAPS, &map(&format!("m{n}"))).code, 201);
+    }
+    for n in 0..20 {
+        assert_eq!(ask(&node, "DELETE", &format!("{MAPS}/m{n}"), &[], b"").code, 200);
+    }
+    assert!(node.stop());
+    node.begin();
+    assert_eq!(folded(&node), 0, "all was kept at the end");
+    for n in 60..70 {
+        assert_eq!(create(&node, MAPS, &map(&format!("m{n}"))).code, 201);
+    }
+    node.kill();
+    node.begin();
+    let tail = folded(&node);
+    assert!((10..30).contains(&tail), "only what came later: {tail}");
+    assert_eq!(create(&node, MAPS, &map("end")).code, 201);
+    let told = everything(&node);
+    assert_eq!(told.len(), 2 + 60 + 20 + 10);
+    node.kill();
+    for entry in std::fs::read_dir(node.data().join("journal")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|ending| ending == "kept") {
+            std::fs::remove_file(path).unwrap();
+        }
+    }
+    node.begin();
+    assert!(folded(&node) > 90, "all of it");
+    assert_eq!(everything(&node), told);
+    assert!(node.stop());
+    for command in ["verify", "snapshot", "replay"] {
+        let mut run = Command::new(env!("CARGO_BIN_EXE_nodefold"));
+        let out = run.arg(command).arg(node.data().join("journal")).output().unwrap();
+        assert!(out.status.success(), "{command}: {}", String::from_utf8_lossy(&out.stderr));
+    }
+}

@@ -152,7 +152,8 @@ fn what_a_webhook_says_is_recorded_and_folded_again_after_a_restart() {
     let hook = Hook::start(|_| {
         let patch =
             json!([{"op": "add", "path": "/metadata/labels", "value": {"mutated": "yes"}}]).to_string();
-        json!({"allowed": true, "patchType": "JSONPatch", "patch": STANDARD.encode(patch)})
+        json!({"allowed": true, "patchType": "JSONPatch", "patch": STANDARD.encode(patch),
+            "auditAnnotations": {"why": "because"}})
     });
     register(&node, &hook.manifest("MutatingWebhookConfiguration", "inject", json!({})));
     assert_eq!(post(&node, "", &pod("web")).code, 201);
@@ -161,6 +162,20 @@ fn what_a_webhook_says_is_recorded_and_folded_again_after_a_restart() {
     let stored = ask(&node, "GET", &format!("{PODS}/web"), &[], b"").json();
     assert_eq!(stored["metadata"]["labels"]["mutated"], "yes");
     assert_eq!(hook.asked.lock().unwrap().len(), 1, "nobody is asked again about what was decided");
+    assert!(node.stop());
+    let mut log = std::process::Command::new(env!("CARGO_BIN_EXE_nodefold"));
+    let out = log.arg("log").arg(node.data().join("journal")).arg("--json").output().unwrap();
+    let records: Vec<Value> = String::from_utf8(out.stdout)
+        .unwrap()
+        .lines()
+        .filter_map(|line| Some(serde_json::from_str::<Value>(line).ok()?["audit"].clone()))
+        .collect();
+    let noted: Vec<&Value> = records.iter().filter(|record| record["annotations"].is_object()).collect();
+    assert_eq!(noted.len(), 1, "in the record of that request alone: {records:?}");
+    assert_eq!(
+        (&noted[0]["verb"], &noted[0]["annotations"]),
+        (&json!("create"), &json!({"hook.example.com/why": "because"}))
+    );
 }
 
 #[test]

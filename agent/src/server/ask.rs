@@ -1,7 +1,7 @@
 //! What the asynchronous side asks of the node's loop, and what it gets back. Values only: neither side sees the other's state.
 
 use super::failure::Failure;
-use super::history::{Kind, When};
+use super::history::{Past, When};
 use super::resource::{Resource, Subresource};
 use super::watch::Subscription;
 use nodefold_api::FieldValidation;
@@ -115,6 +115,13 @@ pub enum What {
         /// Refusals before this one that were too many to be recorded.
         left_out: u64,
     },
+    /// Where what a running container says can be read.
+    Attach {
+        /// Which container; empty: the only one.
+        container: String,
+        /// Something is to be said to it as well.
+        stdin: bool,
+    },
     /// How to run a program in a container.
     Exec {
         /// Which container; empty: the only one.
@@ -195,7 +202,7 @@ pub enum Reply {
         /// The store's version.
         version: u64,
     },
-    /// What only the journal remembers: whoever answers reads it there.
+    /// What is not remembered: whoever answers reads it.
     Past(Past),
     /// Changes to come.
     Watch(Subscription),
@@ -209,23 +216,6 @@ pub enum Reply {
     Call(Box<(WebhookCall, What)>),
     /// It is refused.
     Refused(Failure),
-}
-
-/// What is to be read from the journal.
-#[derive(Clone, Debug)]
-pub struct Past {
-    /// The journal's directory.
-    pub journal: PathBuf,
-    /// Of what.
-    pub kind: Kind,
-    /// Where; empty: everywhere.
-    pub namespace: String,
-    /// Only the object of this name.
-    pub name: Option<String>,
-    /// As of when.
-    pub when: When,
-    /// The history's version that is answered.
-    pub version: u64,
 }
 
 /// Where a container's log is.

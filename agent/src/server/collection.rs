@@ -1,10 +1,10 @@
 //! What is asked of a collection: lists in pages and as of versions, watches, creations, deletions of many.
 
-use super::ask::{Past, Reply, Target, WatchFrom, What};
+use super::ask::{Reply, Target, WatchFrom, What};
 use super::failure::Failure;
-use super::history::{History, When};
+use super::history::{Past, When};
 use super::http::{Answer, Caller, FRAMES, JSON, manager, shown, text_of};
-use super::listing::Page;
+use super::listing::{GoOn, Page};
 use super::query::Query;
 use super::render::Form;
 use super::resource::Resource;
@@ -97,19 +97,34 @@ impl Caller {
             query.text("labelSelector"),
             query.text("fieldSelector")
         );
+        let (mut exact, mut from) = (asked.exact, 0);
         if !asked.token.is_empty() {
-            self.ask(target, What::Permission("list")).await?;
-            return self.server.listings.go_on(&of, &asked.token, asked.limit, monotonic());
+            self.ask(target.clone(), What::Permission("list")).await?;
+            match self.server.listings.go_on(&of, &asked.token, asked.limit, monotonic())? {
+                GoOn::Page(page) => return Ok(page),
+                GoOn::Again { version, from: next } => {
+                    from = next;
+                    exact = match selection.when {
+                        When::Now => Some(version),
+                        // It is a moment that never looks otherwise.
+                        When::AsOf(_) | When::Revision(_) => None,
+                        When::At(_) => return Err(Failure::stale_continue()),
+                    };
+                }
+            }
         }
         if asked.exact.is_some() && selection.when != When::Now {
             return Err(Failure::bad_request(
                 "an exact resourceVersion is a moment already: no other can be asked for",
             ));
         }
-        let what = What::List { exact: asked.exact, when: selection.when };
+        let what = What::List { exact, when: selection.when };
         let (items, version) = match self.ask(target, what).await? {
             Reply::List { items, version } => (items, version),
-            Reply::Past(past) => (read(&self.server.reading, &past).await?, past.version),
+            Reply::Past(past) => {
+                let version = past.version;
+                (read(&self.server.reading, past).await?, version)
+            }
             Reply::Object { .. }
             | Reply::Watch(_)
             | Reply::Log(_)
@@ -122,7 +137,7 @@ impl Caller {
             return Err(Failure::too_large_version(least, version));
         }
         let meant: Vec<Arc<Value>> = items.into_iter().filter(|object| selection.takes(object)).collect();
-        Ok(self.server.listings.begin(of, meant, version, asked.limit, monotonic()))
+        Ok(self.server.listings.begin(&of, meant, version, from, asked.limit, monotonic()))
     }
 
     async fn watch(
@@ -157,24 +172,10 @@ impl Caller {
     }
 }
 
-/// What only the journal remembers. One reads at a time: it is a scan of all of it.
-pub(super) async fn read(reading: &tokio::sync::Semaphore, past: &Past) -> Result<Vec<Arc<Value>>, Failure> {
+/// What is not remembered. One reads at a time: it may be much.
+pub(super) async fn read(reading: &tokio::sync::Semaphore, past: Past) -> Result<Vec<Arc<Value>>, Failure> {
     let _turn = reading.acquire().await.map_err(Failure::internal)?;
-    let past = past.clone();
-    let scan = move || {
-        let history = History::read(&past.journal, Some(past.version))?;
-        let found: Vec<Arc<Value>> = match &past.name {
-            Some(name) => history.get(past.kind, &past.namespace, name).map(Arc::new).into_iter().collect(),
-            None => {
-                let in_place = |object: &Value| {
-                    past.namespace.is_empty() || object["metadata"]["namespace"] == *past.namespace
-                };
-                history.list(past.kind, past.when).filter(in_place).map(Arc::new).collect()
-            }
-        };
-        Ok::<_, nodefold_journal::Error>(found)
-    };
-    tokio::task::spawn_blocking(scan).await.map_err(Failure::internal)?.map_err(Failure::internal)
+    tokio::task::spawn_blocking(|| past.read()).await.map_err(Failure::internal)?.map_err(Failure::internal)
 }
 
 /// The parameters of a list, as Kubernetes judges them.

@@ -1,12 +1,14 @@
 //! A program in a container, over a WebSocket: Kubernetes' `v5.channel.k8s.io`, in which a frame's first byte says which stream
-//! it belongs to. How the program gets into the container is its host's business: here a process is started, fed and heard.
+//! it belongs to; and what a container says by itself, the same way. How the program gets into the container is its host's business: here a process is started, fed and heard.
 
 use super::ask::{Reply, Target, What};
 use super::failure::Failure;
 use super::http::{Answer, Caller, Upgrade};
+use super::logs;
 use super::query::Query;
 use super::resource::Subresource;
 use bytes::Bytes;
+use futures_util::stream::SplitSink;
 use futures_util::{SinkExt, StreamExt};
 use hyper::Request;
 use hyper::body::Incoming;
@@ -70,15 +72,18 @@ impl Caller {
         target: Target,
     ) -> Result<Answer, Failure> {
         let part = part.map_or("", |part| part.name);
-        if part != "exec" {
+        if !matches!(part, "exec" | "attach") {
             self.ask(target, What::Permission("create")).await?;
-            let what = format!("this node does not serve pods/{part}: it serves pods/exec and pods/log");
+            let what = format!("this node does not serve pods/{part}: it serves pods/exec, attach and log");
             return Err(Failure::not_implemented(what));
         }
         let tty = query.flag("tty");
         let streams = ["stdin", "stdout", "stderr"].map(|stream| query.flag(stream));
         if streams == [false; 3] {
             return Err(Failure::bad_request("you must specify at least 1 of stdin, stdout, stderr"));
+        }
+        if part == "attach" {
+            return self.attach(request, query.text("container").to_owned(), streams, target).await;
         }
         let (container, command) = (query.text("container").to_owned(), query.all("command").to_vec());
         let Reply::Exec(process) = self.ask(target, What::Exec { container, command, tty }).await? else {
@@ -90,17 +95,72 @@ impl Caller {
         let running = start(process, streams, tty).map_err(Failure::internal)?;
         tokio::spawn(async move {
             // A client that goes before it is answered takes the program with it.
-            if let Ok(upgraded) = hyper::upgrade::on(request).await {
-                let limits =
-                    WebSocketConfig::default().max_message_size(Some(LARGEST)).max_frame_size(Some(LARGEST));
-                let stream = TokioIo::new(upgraded);
-                let socket = WebSocketStream::from_raw_socket(stream, Role::Server, Some(limits)).await;
+            if let Some(socket) = upgraded(request).await {
                 converse(socket, running).await;
             }
             drop(turn);
         });
         Ok(Answer::switch(upgrade))
     }
+
+    /// What a container says from now on. What is said to it goes nowhere: no container has a standard input.
+    async fn attach(
+        &self,
+        request: Request<Incoming>,
+        container: String,
+        streams: [bool; 3],
+        target: Target,
+    ) -> Result<Answer, Failure> {
+        let [stdin, stdout, stderr] = streams;
+        let ask = move || What::Attach { container: container.clone(), stdin };
+        let Reply::Log(place) = self.ask(target.clone(), ask()).await? else {
+            return Err(Failure::internal("a container was to be heard"));
+        };
+        let path = logs::file(&place, false).await?;
+        let path = path.ok_or_else(|| Failure::bad_request("the container has not begun to write"))?;
+        let upgrade = upgrade(request.headers())?;
+        let wanted = logs::Wanted::from_now_on([stdout, stderr]);
+        let said = self.told_on(path, place, wanted, target, ask);
+        tokio::spawn(async move {
+            if let Some(socket) = upgraded(request).await {
+                listen(socket, said).await;
+            }
+        });
+        Ok(Answer::switch(upgrade))
+    }
+}
+
+async fn upgraded(request: Request<Incoming>) -> Option<Socket> {
+    let stream = TokioIo::new(hyper::upgrade::on(request).await.ok()?);
+    let limits = WebSocketConfig::default().max_message_size(Some(LARGEST)).max_frame_size(Some(LARGEST));
+    Some(WebSocketStream::from_raw_socket(stream, Role::Server, Some(limits)).await)
+}
+
+/// Until nothing is said any more or the client goes.
+async fn listen(socket: Socket, mut said: mpsc::Receiver<Bytes>) {
+    let (mut sink, mut frames) = socket.split();
+    loop {
+        tokio::select! {
+            piece = said.recv() => match piece {
+                Some(piece) => if sink.send(Message::Binary(piece)).await.is_err() { return },
+                None => break,
+            },
+            frame = frames.next() => if !matches!(frame, Some(Ok(_))) { return },
+        }
+    }
+    take_leave(&mut sink, &json!({"metadata": {}, "status": "Success"})).await;
+    // The client closes in turn, or is left.
+    let closed = async { while let Some(Ok(_)) = frames.next().await {} };
+    tokio::time::timeout(LAST_WORDS, closed).await.ok();
+}
+
+/// The last frames: how it ended, and that it did.
+async fn take_leave(sink: &mut SplitSink<Socket, Message>, status: &Value) {
+    let mut last = vec![ERROR];
+    last.extend(status.to_string().into_bytes());
+    sink.send(Message::Binary(last.into())).await.ok();
+    let goodbye = CloseFrame { code: CloseCode::Normal, reason: "".into() };
+    sink.send(Message::Close(Some(goodbye))).await.ok();
 }
 
 /// What the connection is to go on with, if it is something that is spoken here.
@@ -209,11 +269,7 @@ async fn converse(socket: Socket, running: Running) {
         Some(status) => status,
         None => child.wait().await,
     };
-    let mut last = vec![ERROR];
-    last.extend(told(status).to_string().into_bytes());
-    sink.send(Message::Binary(last.into())).await.ok();
-    let goodbye = CloseFrame { code: CloseCode::Normal, reason: "".into() };
-    sink.send(Message::Close(Some(goodbye))).await.ok();
+    take_leave(&mut sink, &told(status)).await;
     // The client closes in turn, or is left.
     tokio::time::timeout(LAST_WORDS, &mut fed).await.ok();
     fed.abort();

@@ -1,6 +1,6 @@
 //! One request from its head to its answer: who asks, what is asked, the loop's reply in the form that the client accepts.
 
-use super::ask::{Ask, How, Manager, Reply, Target, What};
+use super::ask::{Ask, How, LogPlace, Manager, Reply, Target, What};
 use super::auth::{self, Peer};
 use super::failure::Failure;
 use super::query::Query;
@@ -21,6 +21,7 @@ use nodefold_api::admission::attributes::User;
 use serde_json::{Value, json};
 use std::convert::Infallible;
 use std::io::Write;
+use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -403,8 +404,8 @@ impl Caller {
                 let form = Form::accepted(&accept, query, resource)?;
                 let found = match self.ask(target, What::Get).await? {
                     Reply::Past(past) => {
-                        let mut found = super::collection::read(&self.server.reading, &past).await?;
-                        let name = past.name.unwrap_or_default();
+                        let name = past.name().to_owned();
+                        let mut found = super::collection::read(&self.server.reading, past).await?;
                         let none = || Failure::not_found(resource.group, resource.plural, &name);
                         let object = found.pop().ok_or_else(none)?;
                         Reply::Object { object, created: false, warnings: Vec::new() }
@@ -456,14 +457,26 @@ impl Caller {
     async fn log(&self, query: &Query, target: Target) -> Result<Answer, Failure> {
         let wanted = logs::Wanted::read(query, now()?)?;
         let container = query.text("container").to_owned();
-        let ask = || What::Log { container: container.clone() };
+        let ask = move || What::Log { container: container.clone() };
         let Reply::Log(place) = self.ask(target.clone(), ask()).await? else {
             return Err(Failure::internal("a log was asked for"));
         };
-        let (out, queue) = mpsc::channel(FRAMES);
         let Some(path) = logs::file(&place, wanted.previous).await? else {
             return Ok(Answer::bytes(200, "text/plain", Vec::new()));
         };
+        Ok(Answer::stream("text/plain", self.told_on(path, place, wanted, target, ask)))
+    }
+
+    /// The lines of a log, as long as the same may be asked again and is answered with the same pod's.
+    pub(super) fn told_on(
+        &self,
+        path: PathBuf,
+        place: LogPlace,
+        wanted: logs::Wanted,
+        target: Target,
+        ask: impl Fn() -> What + Send + Sync + 'static,
+    ) -> mpsc::Receiver<Bytes> {
+        let (out, queue) = mpsc::channel(FRAMES);
         let caller = Caller {
             server: self.server.clone(),
             user: self.user.clone(),
@@ -476,7 +489,7 @@ impl Caller {
             let uid = place.uid.clone();
             // Whoever may not read it any more reads on no further; neither does who follows a pod that is gone.
             let ended = || {
-                let asked = caller.ask(target.clone(), What::Log { container: container.clone() });
+                let asked = caller.ask(target.clone(), ask());
                 let uid = uid.clone();
                 async move {
                     match asked.await {
@@ -487,7 +500,7 @@ impl Caller {
             };
             logs::send(path, place, wanted, out, ended).await;
         });
-        Ok(Answer::stream("text/plain", queue))
+        queue
     }
 
     /// Of a field that comes twice the last counts; whether that is refused, told or passed over is the client's to say.

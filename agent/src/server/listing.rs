@@ -1,5 +1,5 @@
-//! Long lists in pages: a list that was cut is held for a while, so that its next pages are of the same moment. Whoever comes too
-//! late is told to list anew (410).
+//! Long lists in pages: a list that was cut is held for a while, so that its next pages are of the same moment. A token says that
+//! moment as well, so that the list can be made again when it is held no longer, by another life of the server too.
 
 use super::failure::Failure;
 use base64::Engine;
@@ -8,6 +8,7 @@ use nodefold_core::time::Nanos;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use xxhash_rust::xxh3::xxh3_64;
 
 /// So many lists are held.
 const MOST: usize = 100;
@@ -22,9 +23,7 @@ pub struct Listings {
 }
 
 struct Held {
-    of: String,
     items: Arc<[Arc<Value>]>,
-    version: u64,
     /// When it was made, by a clock that is never set.
     since: Nanos,
 }
@@ -46,52 +45,97 @@ pub struct Page {
     pub rest: Option<(String, usize)>,
 }
 
+/// What a token comes to.
+#[derive(Debug)]
+pub enum GoOn {
+    /// The next page.
+    Page(Page),
+    /// The list is not held: it is to be made again as of that version, and to go on from that object.
+    Again {
+        /// The version.
+        version: u64,
+        /// So many objects were on the pages before.
+        from: usize,
+    },
+}
+
 impl Listings {
     /// None yet. `seed` differs from that of any server before.
     pub fn new(seed: u64) -> Listings {
         Listings { held: Mutex::default(), first: seed }
     }
 
-    /// The first page of a list. `of` says what was listed.
-    pub fn begin(&self, of: String, items: Vec<Arc<Value>>, version: u64, limit: usize, now: Nanos) -> Page {
-        if limit == 0 || items.len() <= limit {
-            return Page { items, version, rest: None };
+    /// A page of a list, from that object on. `of` says what was listed.
+    pub fn begin(
+        &self,
+        of: &str,
+        items: Vec<Arc<Value>>,
+        version: u64,
+        from: usize,
+        limit: usize,
+        now: Nanos,
+    ) -> Page {
+        let end = end_of(items.len(), from, limit);
+        if end == items.len() {
+            return Page { items: items[from.min(end)..].to_vec(), version, rest: None };
         }
-        let page = items[..limit].to_vec();
-        let left = items.len() - limit;
+        let (page, left) = (items[from..end].to_vec(), items.len() - end);
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         held.retain(|_, list| list.is_held(now));
         while held.len() >= MOST {
             held.pop_first();
         }
         let number = held.last_key_value().map_or(self.first, |(last, _)| last + 1);
-        held.insert(number, Held { of, items: items.into(), version, since: now });
-        Page { items: page, version, rest: Some((token(number, limit), left)) }
+        held.insert(number, Held { items: items.into(), since: now });
+        let token = Token { number, version, from: end, of: xxh3_64(of.as_bytes()) };
+        Page { items: page, version, rest: Some((token.text(), left)) }
     }
 
-    /// The page that a token means.
-    pub fn go_on(&self, of: &str, given: &str, limit: usize, now: Nanos) -> Result<Page, Failure> {
+    /// The page that a token means, if its list is held still.
+    pub fn go_on(&self, of: &str, given: &str, limit: usize, now: Nanos) -> Result<GoOn, Failure> {
         let bad = || Failure::bad_request(format!("continue key is not valid: {given:?}"));
-        let text = URL_SAFE_NO_PAD.decode(given).ok().and_then(|bytes| String::from_utf8(bytes).ok());
-        let text = text.ok_or_else(bad)?;
-        let (number, from) = text.split_once('.').ok_or_else(bad)?;
-        let (number, from): (u64, usize) =
-            (number.parse().map_err(|_| bad())?, from.parse().map_err(|_| bad())?);
+        let token = Token::read(given).filter(|token| token.of == xxh3_64(of.as_bytes())).ok_or_else(bad)?;
         let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        let list = held.get(&number).filter(|list| list.is_held(now));
-        let list = list.ok_or_else(Failure::stale_continue)?;
-        if list.of != of || from > list.items.len() {
+        let (from, version) = (token.from, token.version);
+        let Some(list) = held.get(&token.number).filter(|list| list.is_held(now)) else {
+            return Ok(GoOn::Again { version, from });
+        };
+        if from > list.items.len() {
             return Err(bad());
         }
-        let end = if limit == 0 { list.items.len() } else { (from + limit).min(list.items.len()) };
+        let end = end_of(list.items.len(), from, limit);
         let left = list.items.len() - end;
-        let rest = (left > 0).then(|| (token(number, end), left));
-        Ok(Page { items: list.items[from..end].to_vec(), version: list.version, rest })
+        let rest = (left > 0).then(|| (Token { from: end, ..token }.text(), left));
+        Ok(GoOn::Page(Page { items: list.items[from..end].to_vec(), version, rest }))
     }
 }
 
-fn token(number: u64, from: usize) -> String {
-    URL_SAFE_NO_PAD.encode(format!("{number}.{from}"))
+fn end_of(length: usize, from: usize, limit: usize) -> usize {
+    if limit == 0 { length } else { from.saturating_add(limit).min(length) }
+}
+
+/// What a `continue` says.
+#[derive(Copy, Clone)]
+struct Token {
+    number: u64,
+    version: u64,
+    from: usize,
+    of: u64,
+}
+
+impl Token {
+    fn text(self) -> String {
+        let Token { number, version, from, of } = self;
+        URL_SAFE_NO_PAD.encode(format!("{number}.{version}.{from}.{of}"))
+    }
+
+    fn read(given: &str) -> Option<Token> {
+        let text = String::from_utf8(URL_SAFE_NO_PAD.decode(given).ok()?).ok()?;
+        let mut numbers = text.split('.');
+        let mut next = || numbers.next()?.parse::<u64>().ok();
+        let (number, version, from, of) = (next()?, next()?, usize::try_from(next()?).ok()?, next()?);
+        numbers.next().is_none().then_some(Token { number, version, from, of })
+    }
 }
 
 #[cfg(test)]
@@ -107,25 +151,36 @@ mod tests {
         let listings = Listings::new(7);
         let items: Vec<Arc<Value>> = (0..5).map(|n| Arc::new(json!(n))).collect();
         let numbers = |page: &Page| page.items.iter().map(|item| item.as_u64().unwrap()).collect::<Vec<_>>();
-        let first = listings.begin("pods".into(), items.clone(), 9, 2, NOW);
+        let go_on = |token: &str, limit: usize| match listings.go_on("pods", token, limit, NOW).unwrap() {
+            GoOn::Page(page) => page,
+            again @ GoOn::Again { .. } => panic!("{again:?}"),
+        };
+        let first = listings.begin("pods", items.clone(), 9, 0, 2, NOW);
         let (next, left) = first.rest.clone().unwrap();
         assert_eq!((numbers(&first), left), (vec![0, 1], 3));
-        let second = listings.go_on("pods", &next, 2, NOW).unwrap();
+        let second = go_on(&next, 2);
         assert_eq!((numbers(&second), second.version), (vec![2, 3], 9));
         let (last, left) = second.rest.clone().unwrap();
         assert_eq!(left, 1);
-        let third = listings.go_on("pods", &last, 0, NOW).unwrap();
+        let third = go_on(&last, 0);
         assert_eq!((numbers(&third), third.rest.is_none()), (vec![4], true));
         assert_eq!(listings.go_on("secrets", &next, 2, NOW).unwrap_err().code, 400, "another list's");
         assert_eq!(listings.go_on("pods", "?", 2, NOW).unwrap_err().code, 400);
-        let late = Nanos::secs(1_300);
-        assert_eq!(listings.go_on("pods", &next, 2, late).unwrap_err().code, 410, "held no longer");
-        assert_eq!(Listings::new(8).go_on("pods", &next, 2, NOW).unwrap_err().code, 410, "another server's");
+        let again = |listings: &Listings, now: Nanos| {
+            let went_on = listings.go_on("pods", &next, 2, now).unwrap();
+            assert!(matches!(went_on, GoOn::Again { version: 9, from: 2 }), "{went_on:?}");
+        };
+        again(&listings, Nanos::secs(1_300));
+        again(&Listings::new(8), NOW);
         for _ in 0..MOST {
-            listings.begin("pods".into(), items.clone(), 9, 2, NOW);
+            listings.begin("pods", items.clone(), 9, 0, 2, NOW);
         }
-        assert_eq!(listings.go_on("pods", &next, 2, NOW).unwrap_err().code, 410, "too many came after it");
-        let whole = listings.begin("pods".into(), items, 9, 5, NOW);
+        again(&listings, NOW);
+        let made_again = listings.begin("pods", items.clone(), 9, 2, 2, NOW);
+        assert_eq!((numbers(&made_again), made_again.rest.unwrap().1), (vec![2, 3], 1));
+        let beyond = listings.begin("pods", items.clone(), 9, 7, 2, NOW);
+        assert_eq!((beyond.items.len(), beyond.rest.is_none()), (0, true));
+        let whole = listings.begin("pods", items, 9, 0, 5, NOW);
         assert_eq!((whole.items.len(), whole.rest.is_none()), (5, true));
     }
 }

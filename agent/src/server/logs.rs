@@ -29,6 +29,8 @@ pub struct Wanted {
     since: Option<Timestamp>,
     timestamps: bool,
     bytes: Option<usize>,
+    /// Only these streams (its output, its errors), and before each piece the number of its own.
+    streams: Option<[bool; 2]>,
 }
 
 impl Wanted {
@@ -53,7 +55,13 @@ impl Wanted {
             since,
             timestamps: query.flag("timestamps"),
             bytes: number("limitBytes")?,
+            streams: None,
         })
+    }
+
+    /// What comes from now on, of these streams (its output, its errors), each piece with the number of its own before it.
+    pub fn from_now_on(streams: [bool; 2]) -> Wanted {
+        Wanted { follow: true, tail: Some(0), streams: Some(streams), ..Wanted::default() }
     }
 }
 
@@ -175,7 +183,7 @@ async fn read_line(reader: &mut BufReader<tokio::fs::File>, line: &mut Vec<u8>) 
 /// What of a line `2026-01-01T00:00:00.5Z stdout F text` is shown; none if it is too old.
 fn told(line: &[u8], wanted: &Wanted) -> Option<Vec<u8>> {
     let mut parts = line.splitn(4, |byte| *byte == b' ');
-    let (stamp, _stream, tag, text) = (parts.next()?, parts.next()?, parts.next()?, parts.next());
+    let (stamp, stream, tag, text) = (parts.next()?, parts.next()?, parts.next()?, parts.next());
     let text = text.unwrap_or(b"\n");
     if let Some(since) = wanted.since {
         let at: Timestamp = std::str::from_utf8(stamp).ok()?.parse().ok()?;
@@ -184,6 +192,13 @@ fn told(line: &[u8], wanted: &Wanted) -> Option<Vec<u8>> {
         }
     }
     let mut shown = Vec::with_capacity(line.len());
+    if let Some([outputs, errors]) = wanted.streams {
+        let (number, is_wanted) = if stream == b"stderr" { (2, errors) } else { (1, outputs) };
+        if !is_wanted {
+            return None;
+        }
+        shown.push(number);
+    }
     if wanted.timestamps {
         shown.extend_from_slice(stamp);
         shown.push(b' ');
@@ -217,5 +232,8 @@ mod tests {
         let late = Wanted { since: Some("2026-01-01T00:00:01Z".parse().unwrap()), ..Wanted::default() };
         assert_eq!(told(line, &late), None);
         assert_eq!(told(b"garbage\n", &plain), None);
+        let errors = Wanted::from_now_on([false, true]);
+        assert_eq!(told(line, &errors), None);
+        assert_eq!(told(b"2026-01-01T00:00:00.5Z stderr F no\n", &errors).unwrap(), b"\x02no\n");
     }
 }

@@ -19,6 +19,7 @@ pub struct Metrics {
     exits: IntCounterVec,
     info: IntGaugeVec,
     started: IntGauge,
+    folded_at_start: IntGauge,
 }
 
 impl Metrics {
@@ -70,12 +71,21 @@ impl Metrics {
             container_starts: counter("kubelet_started_containers_total", "Containers started")?,
             exits: counters("nodefold_container_exits_total", "Containers that ended", &["exit_code"])?,
             started: gauge("process_start_time_seconds", "When the agent started")?,
+            folded_at_start: gauge(
+                "nodefold_start_folded_requests",
+                "Requests that the journal had after the store was kept, folded again at the start",
+            )?,
             info,
             registry,
         };
         metrics.info.with_label_values(&[version]).set(1);
         metrics.started.set(i64::try_from(crate::clock::now().0 / 1_000_000_000).unwrap_or(i64::MAX));
         Ok(metrics)
+    }
+
+    /// So many requests were folded again.
+    pub fn opened(&self, requests: u64) {
+        self.folded_at_start.set(i64::try_from(requests).unwrap_or(i64::MAX));
     }
 
     /// A request came in.

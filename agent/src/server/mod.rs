@@ -93,6 +93,8 @@ pub struct ServedSettings {
     pub port: u16,
     /// Parts of pods that are switched off: of dynamic, allocated, resize, ephemeralcontainers.
     pub disabled_pod_subresources: Vec<String>,
+    /// Where manifests of static pods are, if there are any.
+    pub manifests: Option<PathBuf>,
     /// The version of Kubernetes that the server says it is.
     pub version: String,
     /// How much may be asked for.
@@ -120,7 +122,7 @@ pub struct ServedFacts {
     pub socket: PathBuf,
     /// The administrator's kubeconfig.
     pub kubeconfig: PathBuf,
-    /// Requests of earlier lives that were folded again.
+    /// Requests of earlier lives that were folded again: those that came after the store was kept.
     pub requests: u64,
 }
 
@@ -215,6 +217,7 @@ pub fn open(
             .collect(),
         content_key: crate::daemon::content_key(&data)?,
         version: settings.version.clone(),
+        manifests: settings.manifests.clone(),
     };
     let opened =
         Hub::open(hub_settings, &settings.limits, settings.durable, host, metrics.clone(), listener)?;

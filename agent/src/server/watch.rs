@@ -42,7 +42,8 @@ pub fn frame(kind: &str, object: &Value) -> Bytes {
     Bytes::from(text)
 }
 
-type Place = (Name, Name, Name);
+/// An object's kind, namespace and name.
+pub type Place = (Name, Name, Name);
 
 /// What watchers are told from.
 #[derive(Debug)]
@@ -131,6 +132,27 @@ impl WatchCache {
             most_watchers,
             dropped: 0,
         }
+    }
+
+    /// Goes on from what there was at that version, before the changes that are kept.
+    pub fn begin(&mut self, version: u64, there: impl Iterator<Item = (Place, Arc<Value>)>) {
+        self.forgotten = version;
+        self.last = there.collect();
+    }
+
+    /// How many changes it keeps.
+    pub fn most(&self) -> usize {
+        self.kept
+    }
+
+    /// The version of the newest change that is kept no more.
+    pub fn forgotten(&self) -> u64 {
+        self.forgotten
+    }
+
+    /// The changes that are kept.
+    pub fn events(&self) -> impl Iterator<Item = &Arc<WatchEvent>> {
+        self.events.iter()
     }
 
     /// Keeps a change. `object` is as watchers may see it.

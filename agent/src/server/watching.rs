@@ -5,16 +5,23 @@ use super::render::Form;
 use super::resource::Resource;
 use super::selection::Selection;
 use super::watch::{First, Subscription, WatchEvent, frame};
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use nodefold_api::ChangeType;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until};
 
 /// Between two bookmarks.
 const BOOKMARKS: Duration = Duration::from_secs(60);
+
+/// After a change was sent, more are waited for so long.
+const GATHERED: Duration = Duration::from_millis(20);
+/// No more changes than this are taken at once.
+const MOST: usize = 256;
+/// No more bytes than this are put together.
+const PIECE: usize = 64 << 10;
 
 /// How a watch is sent.
 pub struct Watching {
@@ -31,36 +38,31 @@ pub struct Watching {
 }
 
 impl Watching {
-    /// Sends until the client goes, the time is over, or it can't keep up.
+    /// Sends until the client goes, the time is over, or it can't keep up. What comes shortly after a change that was sent is sent
+    /// together: to wake a connection costs more than a frame.
     pub async fn send(self, mut from: Subscription, out: mpsc::Sender<Bytes>) {
         let ends = Instant::now() + self.ends_after;
         let mut version = from.version;
         let mut columns_told = false;
-        for first in std::mem::take(&mut from.first) {
-            let frame = match first {
-                First::There(object) => {
-                    self.selection.takes(&object).then(|| self.framed("ADDED", &object, &mut columns_told))
-                }
-                First::Changed(event) => self.of_event(&event, &mut columns_told),
-            };
-            if let Some(frame) = frame
-                && out.send(frame).await.is_err()
-            {
-                return;
+        let first = std::mem::take(&mut from.first);
+        let first = first.into_iter().filter_map(|first| match first {
+            First::There(object) => {
+                self.selection.takes(&object).then(|| self.framed("ADDED", &object, &mut columns_told))
             }
+            First::Changed(event) => self.of_event(&event, &mut columns_told),
+        });
+        if !together(first, &out).await {
+            return;
         }
         if from.marked && out.send(self.bookmark(version, true)).await.is_err() {
             return;
         }
         let mut bookmark_due = Instant::now() + BOOKMARKS;
+        let mut events = Vec::new();
         loop {
-            let frame = tokio::select! {
-                event = from.queue.recv() => match event {
-                    Some(event) => {
-                        version = event.version;
-                        self.of_event(&event, &mut columns_told)
-                    }
-                    None => {
+            tokio::select! {
+                taken = from.queue.recv_many(&mut events, MOST) => {
+                    if taken == 0 {
                         // Cut off because it did not read, or the node ends.
                         if from.is_behind() {
                             let gone = Failure::new(410, "Expired", "the watch could not keep up: list anew");
@@ -68,18 +70,21 @@ impl Watching {
                         }
                         return;
                     }
-                },
+                    version = events.last().map_or(version, |event| event.version);
+                    let frames = events.drain(..).filter_map(|event| self.of_event(&event, &mut columns_told));
+                    if !together(frames, &out).await {
+                        return;
+                    }
+                    sleep(GATHERED).await;
+                }
                 () = sleep_until(bookmark_due), if self.bookmarks => {
                     bookmark_due = Instant::now() + BOOKMARKS;
-                    Some(self.bookmark(version, false))
+                    if out.send(self.bookmark(version, false)).await.is_err() {
+                        return;
+                    }
                 }
                 () = sleep_until(ends) => return,
                 () = out.closed() => return,
-            };
-            if let Some(frame) = frame
-                && out.send(frame).await.is_err()
-            {
-                return;
             }
         }
     }
@@ -126,4 +131,25 @@ impl Watching {
         };
         frame("BOOKMARK", &object)
     }
+}
+
+/// Sends frames in pieces; whether the client is there still.
+async fn together(frames: impl Iterator<Item = Bytes>, out: &mpsc::Sender<Bytes>) -> bool {
+    let mut frames = frames.peekable();
+    while let Some(first) = frames.next() {
+        let piece = match frames.peek() {
+            None => first,
+            Some(_) => {
+                let mut piece = BytesMut::from(&first[..]);
+                while let Some(next) = frames.next_if(|next| piece.len() + next.len() <= PIECE) {
+                    piece.extend_from_slice(&next);
+                }
+                piece.freeze()
+            }
+        };
+        if out.send(piece).await.is_err() {
+            return false;
+        }
+    }
+    true
 }

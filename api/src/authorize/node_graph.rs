@@ -3,8 +3,8 @@
 //!
 //! Edges are there from the commit of a request, since the node resolves references while it admits. What a request
 //! removes is kept as a tombstone until the node has verifiably let go: the spec alone would take the edge at commit, long
-//! before the unmount (KEP-6395 step 6). Tombstones are in no API object, since status has names but no sources: after a
-//! restart the graph is folded again from the log.
+//! before the unmount (KEP-6395 step 6). Tombstones are in no API object, since status has names but no sources: a
+//! server that starts again has the graph from the log, or kept beside it.
 //!
 //! Verifiably, for a volume: its name is neither in the spec nor in `status.volumeStatuses`, the removal's generation is
 //! observed, and no container status that isn't terminated mounts it. For a container's variables: its removal is
@@ -16,11 +16,12 @@ use crate::view::{
     observed_generation, spec_list, status_list, text,
 };
 use nodefold_core::ids::Name;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Something that a pod refers to, in its namespace.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Reference {
     /// What.
     pub kind: ReferenceKind,
@@ -31,7 +32,7 @@ pub struct Reference {
 }
 
 /// Kinds of things that a node reads for a pod.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum ReferenceKind {
     /// A Secret.
     Secret,
@@ -44,31 +45,56 @@ pub enum ReferenceKind {
 }
 
 /// Whose reference it is: a part of the pod that can be removed by itself, or the pod as a whole.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 enum Holder {
     Pod,
     Volume(Name),
     Container(Name),
 }
 
+/// A map whose keys are no strings, in a document of JSON: a list of pairs.
+mod pairs {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+    use std::collections::BTreeMap;
+
+    pub fn serialize<K: Serialize, V: Serialize, S: Serializer>(
+        map: &BTreeMap<K, V>,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        to.collect_seq(map)
+    }
+
+    pub fn deserialize<'de, K, V, D>(from: D) -> Result<BTreeMap<K, V>, D::Error>
+    where
+        K: Deserialize<'de> + Ord,
+        V: Deserialize<'de>,
+        D: Deserializer<'de>,
+    {
+        Vec::<(K, V)>::deserialize(from).map(|pairs| pairs.into_iter().collect())
+    }
+}
+
 /// What a removed part still holds, and since which generation.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Tombstone {
     removed_at: u64,
     references: BTreeSet<Reference>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct PodVertex {
     uid: Name,
     node: Name,
+    #[serde(with = "pairs")]
     held: BTreeMap<Holder, BTreeSet<Reference>>,
+    #[serde(with = "pairs")]
     tombstones: BTreeMap<Holder, Vec<Tombstone>>,
 }
 
 /// The graph. Equal for equal histories.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeGraph {
+    #[serde(with = "pairs")]
     pods: BTreeMap<(Name, Name), PodVertex>,
 }
 

@@ -5,6 +5,7 @@ mod behaviour;
 mod containers;
 mod kept;
 mod order;
+mod placement;
 mod policies;
 mod preconditions;
 mod sources;

@@ -1,20 +1,26 @@
 //! What ran here, what was mounted, what was allocated, and who asked: folded from the records that the node's loop writes
 //! beside its facts (`record.rs`), live and by whoever reads a journal alone. What has ended is remembered up to a number;
-//! what was before that is read from the journal when somebody asks for it.
+//! what was before that is read from blocks beside the journal.
 //!
 //! | file | owns |
 //! |---|---|
 //! | `record.rs` | what is written |
+//! | `archive.rs` | what is remembered no longer |
 //! | `derive.rs` | what is new in the node's state |
+//! | `image.rs` | what is kept beside the journal |
 //! | `object.rs`, `schema.rs` | episodes as Kubernetes objects, and what their fields mean |
 //! | `when.rs` | as of when it is asked for |
 
+pub(super) mod archive;
 pub mod derive;
+pub(super) mod image;
 mod object;
+mod read;
 pub mod record;
 pub(super) mod schema;
 pub mod when;
 
+pub use read::Past;
 pub use record::{Entry, HISTORY_STREAM, What};
 pub use when::When;
 
@@ -23,17 +29,16 @@ use nodefold_core::command::Subject;
 use nodefold_core::event::Exit;
 use nodefold_core::ids::{ContainerId, Name, PodUid, VolumeId};
 use nodefold_core::time::Time;
-use nodefold_journal::{Error, Files, Reader, Record};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
-use std::path::Path;
 use std::sync::Arc;
 
 /// Who asked for which generation is remembered for so many generations of a pod that are not allocated.
 const GENERATIONS: usize = 64;
 
 /// What there is a history of.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Kind {
     /// Lives of containers.
     ContainerRun,
@@ -44,6 +49,9 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// All of them.
+    pub const ALL: [Kind; 3] = [Kind::ContainerRun, Kind::VolumeRun, Kind::Allocation];
+
     /// The kind of that name.
     pub fn named(kind: &str) -> Option<Kind> {
         match kind {
@@ -73,21 +81,21 @@ impl Kind {
 }
 
 /// A pod by name.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 struct Place {
     namespace: Name,
     name: Name,
 }
 
 /// Who asked for something, and when.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Asked {
     by: Name,
     at: Time,
 }
 
 /// Something that began, and has ended or not.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Episode {
     pod: PodUid,
     place: Arc<Place>,
@@ -100,7 +108,7 @@ struct Episode {
     detail: Detail,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 enum Detail {
     Container { id: ContainerId, image: Name, exit: Option<Exit> },
     Volume { id: VolumeId, source: Name },
@@ -108,7 +116,7 @@ enum Detail {
 }
 
 /// A pod that is here, or asked for.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Known {
     place: Arc<Place>,
     containers: BTreeMap<Name, Wanted>,
@@ -116,7 +124,7 @@ struct Known {
     generations: BTreeMap<u64, Asked>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Wanted {
     asked: Asked,
     /// It is wanted still; otherwise it was until the request before.
@@ -126,22 +134,25 @@ struct Wanted {
 }
 
 /// All of one kind.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Shelf {
     /// By the version that began them.
     episodes: BTreeMap<u64, Episode>,
     /// Those that have ended, in that order.
+    #[serde(skip)]
     ended: VecDeque<u64>,
     /// Of what is not remembered any more: the latest end.
     forgotten: Option<(Time, u64)>,
 }
 
 /// The history.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct History {
+    #[serde(skip)]
     kept: usize,
     version: u64,
     shelves: BTreeMap<Kind, Shelf>,
+    #[serde(skip)]
     open: BTreeMap<PodUid, BTreeMap<Subject, u64>>,
     pods: BTreeMap<PodUid, Known>,
 }
@@ -164,33 +175,13 @@ pub struct Changed {
 impl History {
     /// One that remembers so many ended episodes of each kind.
     pub fn new(kept: usize) -> History {
-        let shelves = [Kind::ContainerRun, Kind::VolumeRun, Kind::Allocation];
         History {
             kept,
             version: 0,
-            shelves: shelves.into_iter().map(|kind| (kind, Shelf::default())).collect(),
+            shelves: Kind::ALL.into_iter().map(|kind| (kind, Shelf::default())).collect(),
             open: BTreeMap::new(),
             pods: BTreeMap::new(),
         }
-    }
-
-    /// All of it, from a journal's own records; up to a version of it, if one is given.
-    pub fn read(journal: &Path, until: Option<u64>) -> Result<History, Error> {
-        let mut history = History::new(usize::MAX);
-        for entry in Reader::open(&Files::at(journal))? {
-            let Record::Foreign(foreign) = entry?.record else { continue };
-            if foreign.stream != HISTORY_STREAM {
-                continue;
-            }
-            // A record of another version of this program that can't be read says nothing to this one.
-            if let Ok(entry) = Entry::from_bytes(&foreign.bytes) {
-                history.fold(&entry);
-            }
-            if until.is_some_and(|until| history.version >= until) {
-                break;
-            }
-        }
-        Ok(history)
     }
 
     /// How many changes there were.
@@ -293,7 +284,7 @@ impl History {
             Subject::Pod | Subject::Sandbox(_) => Kind::Allocation,
         };
         self.version += 1;
-        let (version, kept) = (self.version, self.kept);
+        let version = self.version;
         let shelf = self.shelf(kind);
         let episode = shelf.episodes.get_mut(&born)?;
         let old = episode.object(None);
@@ -303,14 +294,28 @@ impl History {
         }
         let object = episode.object(episode.ended);
         shelf.ended.push_back(born);
-        while shelf.ended.len() > kept {
-            let oldest = shelf.ended.pop_front().and_then(|born| shelf.episodes.remove(&born));
-            if let Some((at, version)) = oldest.and_then(|oldest| oldest.ended) {
-                let before = shelf.forgotten.unwrap_or((at, version));
-                shelf.forgotten = Some((before.0.max(at), before.1.max(version)));
-            }
-        }
         Some(Changed { version, kind, change: ChangeType::Modified, object, old: Some(old) })
+    }
+
+    /// The oldest `most` that have ended, if there are so many more than are to be remembered; they no longer are.
+    fn overflow(&mut self, kind: Kind, most: usize) -> Option<Vec<Episode>> {
+        let enough = self.kept.saturating_add(most);
+        let shelf = self.shelf(kind);
+        if shelf.ended.len() < enough {
+            return None;
+        }
+        let oldest = shelf.ended.drain(..most).collect::<Vec<u64>>();
+        let leave: Vec<Episode> = oldest.iter().filter_map(|born| shelf.episodes.remove(born)).collect();
+        for (at, version) in leave.iter().filter_map(|episode| episode.ended) {
+            let before = shelf.forgotten.unwrap_or((at, version));
+            shelf.forgotten = Some((before.0.max(at), before.1.max(version)));
+        }
+        Some(leave)
+    }
+
+    /// The latest version that ended what is no longer remembered.
+    fn forgotten(&self, kind: Kind) -> u64 {
+        self.shelves.get(&kind).and_then(|shelf| shelf.forgotten).map_or(0, |(_, version)| version)
     }
 
     fn shelf(&mut self, kind: Kind) -> &mut Shelf {
@@ -381,7 +386,7 @@ impl History {
         self.pods.keys().chain(self.open.keys()).copied()
     }
 
-    /// What is asked for is remembered; otherwise the journal has it.
+    /// What is asked for is remembered; otherwise the archive has it.
     pub fn remembers(&self, kind: Kind, when: When) -> bool {
         let Some((time, version)) = self.shelves.get(&kind).and_then(|shelf| shelf.forgotten) else {
             return true;
@@ -397,19 +402,20 @@ impl History {
 
     /// The objects of a kind as of then, oldest first.
     pub fn list(&self, kind: Kind, when: When) -> impl Iterator<Item = Value> {
+        self.listed(kind, when).map(|(_, object)| object)
+    }
+
+    /// The same, each with the version that it began with.
+    fn listed(&self, kind: Kind, when: When) -> impl Iterator<Item = (u64, Value)> {
         let episodes = self.shelves.get(&kind).into_iter().flat_map(|shelf| shelf.episodes.values());
-        episodes.filter_map(move |episode| episode.shown(kind, when))
+        episodes.filter_map(move |episode| Some((episode.born, episode.shown(kind, when)?)))
     }
 
     /// The object of that name: the newest, if a name came again.
     pub fn get(&self, kind: Kind, namespace: &str, name: &str) -> Option<Value> {
         let shelf = self.shelves.get(&kind)?;
         let mut newest = shelf.episodes.values().rev();
-        let found = newest.find(|episode| {
-            &*episode.place.namespace == namespace
-                && (kind != Kind::Allocation || episode.ended.is_none())
-                && episode.name() == name
-        })?;
+        let found = newest.find(|episode| episode.is_named(kind, namespace, name))?;
         Some(found.object(found.ended))
     }
 }
@@ -427,6 +433,12 @@ fn want(wanted: &mut BTreeMap<Name, Wanted>, names: &[Name], asked: &Asked) {
 }
 
 impl Episode {
+    fn is_named(&self, kind: Kind, namespace: &str, name: &str) -> bool {
+        // What is not allocated any more is no allocation.
+        let is_there = kind != Kind::Allocation || self.ended.is_none();
+        is_there && &*self.place.namespace == namespace && self.name() == name
+    }
+
     /// The object as of then, if it was there.
     fn shown(&self, kind: Kind, when: When) -> Option<Value> {
         let ended = self.ended;

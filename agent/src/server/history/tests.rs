@@ -1,6 +1,7 @@
 //! The history folded from records as the node's loop writes them.
 #![allow(clippy::unwrap_used)]
 
+use super::archive::Archive;
 use super::*;
 use serde_json::json;
 
@@ -136,6 +137,9 @@ fn what_is_forgotten_is_known_to_be() {
     let mut history = story(1);
     assert!(history.remembers(Kind::ContainerRun, When::Now));
     ended(&mut history, 12, life("tool", 0), 0);
+    let left = history.overflow(Kind::ContainerRun, 1).unwrap();
+    assert_eq!((left.len(), left[0].ended.unwrap().0), (1, at(9)));
+    assert_eq!(history.overflow(Kind::ContainerRun, 1), None, "one is to be remembered");
     assert_eq!(names(&history, Kind::ContainerRun, When::Now), ["tool.0", "app.1"]);
     assert!(!history.remembers(Kind::ContainerRun, When::Now));
     assert!(!history.remembers(Kind::ContainerRun, When::At(at(8))));
@@ -160,4 +164,98 @@ fn every_field_that_is_told_is_explained() {
             }
         }
     }
+}
+
+/// However few are remembered and wherever the journal's end was lost, all is told as if everything was remembered.
+#[test]
+fn what_is_not_remembered_is_in_the_archive() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut archive = Archive::open(dir.path()).unwrap();
+    let (mut all, mut few) = (History::new(usize::MAX), History::new(10));
+    let mut entries = Vec::new();
+    let mut write = |seconds: u64, what: What| entries.push(Entry { at: at(seconds), what });
+    let life = |n: u64| ContainerId { name: "tool".into(), incarnation: n as u32, attempt: 0 };
+    for n in 0..3_500 {
+        let container = life(n);
+        write(n, What::Started { pod: POD, container, image: "busybox:1".into(), since: at(n) });
+        // One goes on for long.
+        if n >= 5 && n != 105 {
+            let exit = Exit {
+                code: 0,
+                signal: None,
+                reason: "Completed".into(),
+                started_at: None,
+                finished_at: at(n),
+            };
+            write(n, What::Ended { pod: POD, container: life(n - 5), exit });
+        }
+    }
+    for entry in &entries {
+        all.fold(entry);
+        few.fold(entry);
+        archive.take(&mut few).unwrap();
+    }
+    assert!(few.shelves[&Kind::ContainerRun].episodes.len() < 1_100 && archive.covers(&few));
+    let moments =
+        [When::Now, When::At(at(7)), When::At(at(3_000)), When::AsOf(at(900)), When::Revision(4_000)];
+    let same = |few: &History, archive: &Archive, all: &History| {
+        for when in moments {
+            let told = Past::list(few, archive, Kind::ContainerRun, "", when).read().unwrap();
+            let expected: Vec<Arc<Value>> = all.list(Kind::ContainerRun, when).map(Arc::new).collect();
+            assert_eq!(told.len(), expected.len(), "{when:?}");
+            assert_eq!(told, expected, "{when:?}");
+        }
+        let name = all.list(Kind::ContainerRun, When::At(at(7))).next().unwrap()["metadata"]["name"].clone();
+        let found = Past::get(few, archive, Kind::ContainerRun, "", name.as_str().unwrap()).read().unwrap();
+        assert_eq!((found.len(), &found[0]["metadata"]["name"]), (1, &name));
+    };
+    same(&few, &archive, &all);
+    let few_blocks = archive.excerpt(&few, Kind::ContainerRun, When::At(at(7))).unwrap();
+    assert_eq!(few_blocks.blocks(), 1, "the others ended or began at other times");
+    assert_eq!(archive.excerpt(&few, Kind::ContainerRun, When::Now).unwrap().blocks(), 3);
+
+    // Another life finds the same, folds the same again, and writes nothing twice; what a crash left of a block is cut.
+    let file = dir.path().join("ContainerRun.past");
+    let whole = std::fs::read(&file).unwrap();
+    std::fs::write(&file, [&whole[..], &whole[..5_000]].concat()).unwrap();
+    let mut archive = Archive::open(dir.path()).unwrap();
+    let mut again = History::new(10);
+    for entry in &entries {
+        again.fold(entry);
+        archive.take(&mut again).unwrap();
+    }
+    assert_eq!(again, few);
+    same(&again, &archive, &all);
+    assert_eq!(std::fs::read(&file).unwrap(), whole);
+
+    // The journal's end was lost, and other things happen then.
+    let kept = entries.len() / 2;
+    let (mut all, mut few) = (History::new(usize::MAX), History::new(10));
+    for entry in &entries[..kept] {
+        all.fold(entry);
+        few.fold(entry);
+        archive.take(&mut few).unwrap();
+    }
+    archive.cut(few.version()).unwrap();
+    for entry in &entries[kept + 700..] {
+        all.fold(entry);
+        few.fold(entry);
+        archive.take(&mut few).unwrap();
+    }
+    same(&few, &archive, &all);
+    let image = serde_json::to_vec(&few).unwrap();
+    let read: History = serde_json::from_slice(&image).unwrap();
+    assert_eq!(read.restored(10), few);
+
+    // Damage is told, with what to do.
+    let mut damaged = std::fs::read(&file).unwrap();
+    damaged[200] ^= 1;
+    std::fs::write(&file, damaged).unwrap();
+    let told = Past::list(&few, &archive, Kind::ContainerRun, "", When::Now).read().unwrap_err().to_string();
+    assert!(
+        told.contains("ContainerRun.past at 0") && told.contains("written again from the journal"),
+        "{told}"
+    );
+    std::fs::remove_file(&file).unwrap();
+    assert!(!Archive::open(dir.path()).unwrap().covers(&few), "what is missing is known to be");
 }

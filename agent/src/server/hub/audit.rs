@@ -26,6 +26,8 @@ pub struct Entry {
     pub code: u16,
     /// Refusals before this one that were too many to be recorded.
     left_out: u64,
+    /// What handlers say of it.
+    pub annotations: BTreeMap<String, String>,
 }
 
 impl Entry {
@@ -44,6 +46,7 @@ impl Entry {
             | What::Review(_)
             | What::Allocated(_)
             | What::Permission(_)
+            | What::Attach { .. }
             | What::Exec { .. } => (0, String::new(), 0),
         };
         Entry {
@@ -63,6 +66,7 @@ impl Entry {
             by,
             code,
             left_out,
+            annotations: BTreeMap::new(),
         }
     }
 
@@ -111,6 +115,9 @@ impl Entry {
         record["decision"] = json!(if self.allowed { "allow" } else { "forbid" });
         record["reason"] = Value::from(self.by.as_str());
         record["code"] = json!(self.code);
+        if !self.annotations.is_empty() {
+            record["annotations"] = json!(self.annotations);
+        }
         if self.left_out > 0 {
             record["leftOut"] = json!(self.left_out);
         }
@@ -135,7 +142,7 @@ pub fn verb(what: &What) -> &'static str {
         What::List { .. } => "list",
         What::Watch(_) => "watch",
         // Whoever runs something in a container makes something, however it was asked for.
-        What::Create { .. } | What::Review(_) | What::Exec { .. } => "create",
+        What::Create { .. } | What::Review(_) | What::Exec { .. } | What::Attach { .. } => "create",
         What::Change { body: Change::Put(_), .. } => "update",
         What::Change {
             body: Change::Strategic(_) | Change::Merge(_) | Change::Json(_) | Change::Apply { .. },

@@ -33,6 +33,7 @@ impl Hub {
         self.catch_up()?;
         self.inbox.push(Fact::AgentStarted { boot_id: self.host.boot_id()? });
         self.inbox.push(Fact::NodeChanged(facts));
+        self.list_files(listener)?;
         self.list_for_node();
         Ok(())
     }

@@ -6,6 +6,8 @@ mod audit;
 mod authorize;
 mod begin;
 mod change;
+mod files;
+mod kept;
 mod node;
 mod perform;
 mod read;
@@ -14,6 +16,7 @@ mod recover;
 
 use super::ask::{Ask, How, Reply};
 use super::failure::Failure;
+use super::history::archive::Archive;
 use super::history::{Entry, HISTORY_STREAM, History, What, derive};
 use super::metrics::Metrics;
 use super::vault::Vault;
@@ -23,6 +26,8 @@ use crate::driver::Driver;
 use crate::fault::Fault;
 use crate::layout::Layout;
 use crossbeam_channel::{Receiver, TryRecvError};
+use files::StaticFiles;
+use kept::{Keeper, Window};
 use node::Link;
 use nodefold_api::admission::attributes::User;
 use nodefold_api::authorize::node_graph::NodeGraph;
@@ -38,7 +43,8 @@ use nodefold_core::time::{Nanos, Time};
 use nodefold_journal::Writer;
 use recorder::Recorder;
 use serde_json::Value;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::oneshot;
@@ -121,6 +127,8 @@ pub struct HubSettings {
     pub content_key: [u8; 32],
     /// The version that the node reports.
     pub version: String,
+    /// Where manifests of static pods are.
+    pub manifests: Option<PathBuf>,
 }
 
 /// Who asks, and how it is to be taken.
@@ -141,8 +149,15 @@ pub struct Hub {
     link: Link,
     vault: Vault,
     cache: WatchCache,
+    /// The store's latest changes, as they are kept beside the journal.
+    window: Window,
+    keeper: Keeper,
+    /// Manifests of static pods.
+    files: Option<StaticFiles>,
     recorder: Recorder,
     history: History,
+    /// What it remembers no longer.
+    archive: Archive,
     /// The history's latest changes, by its own version.
     past: WatchCache,
     metrics: Arc<Metrics>,
@@ -156,6 +171,8 @@ pub struct Hub {
     untold_past: Vec<Arc<WatchEvent>>,
     /// Answers that are given when what they say is durable.
     unanswered: Vec<(oneshot::Sender<Reply>, Reply)>,
+    /// What handlers add to the record of the request that is being answered.
+    noted: BTreeMap<String, String>,
     /// Commands of this turn's facts.
     due: Vec<Command>,
     /// The latest time that was given to anything.
@@ -181,10 +198,13 @@ impl Hub {
                 }
                 asked += 1;
             }
+            self.read_files(listener)?;
             let idle = asked == 0 && self.inbox.is_empty();
             self.hear(if idle { self.longest_wait() } else { Nanos::ZERO });
             self.settle(listener)?;
         }
+        self.driver.commit_beside().map_err(|error| Fault::uncertain(format!("the journal: {error}")))?;
+        self.keep_last(listener);
         // Every watch ends.
         self.cache = WatchCache::new(0, 1, 0);
         self.past = WatchCache::new(0, 1, 0);
@@ -236,6 +256,8 @@ impl Hub {
                     self.due.extend(folded.commands);
                 }
             }
+            self.archive.take(&mut self.history)?;
+            self.keep_often(listener);
             self.show();
             self.write_history(&touched, &exits)?;
             for command in std::mem::take(&mut self.due) {
@@ -295,6 +317,7 @@ impl Hub {
             .log_mut()
             .append_foreign(self.now, HISTORY_STREAM, &entry.to_bytes())
             .map_err(|error| Fault::uncertain(error.to_string()))?;
+        self.keeper.one_more();
         let told = take_in(&mut self.history, &mut self.past, &entry);
         self.untold_past.extend(told);
         Ok(())
@@ -328,6 +351,7 @@ impl Hub {
             (answer, _) => answer,
         };
         entry.code = audit::code_of(&answer);
+        entry.annotations = std::mem::take(&mut self.noted);
         listener.asked(&user.name, &entry.line(), entry.code);
         self.record_asked(&entry)?;
         self.unanswered.push((reply, answer));
@@ -379,6 +403,7 @@ impl Hub {
                 .log_mut()
                 .append_foreign(self.now, API_STREAM, &sealed.to_bytes())
                 .map_err(|error| Fault::uncertain(error.to_string()))?;
+            self.keeper.one_more();
             if let Response::Ok { object, .. } = &response
                 && asks_for_more(&sealed.request)
                 && object["kind"] == "Pod"
@@ -398,6 +423,7 @@ impl Hub {
         self.seen = self.api.resource_version();
         for change in &changes {
             self.graph.changed(change);
+            self.window.push(change.clone());
             let shown = self.vault.unsealed(&change.object);
             let event = self.cache.keep(change, shown);
             self.untold.push(event);

@@ -7,7 +7,7 @@ use nodefold_api::authorize::node_graph::{Reference, ReferenceKind};
 use nodefold_api::{Change, ChangeType, Request, Response};
 use nodefold_core::api_write::ApiWrite;
 use nodefold_core::command::Command;
-use nodefold_core::event::{ErrorClass, Fact, OpError};
+use nodefold_core::event::{ErrorClass, Fact, Mirror, OpError};
 use nodefold_core::ids::{Name, ObjectKind, ObjectRef, PodUid, Source};
 use nodefold_core::spec::Pod;
 use nodefold_core::status::PodStatus;
@@ -27,6 +27,8 @@ pub struct Link {
     referenced: BTreeMap<PodUid, BTreeSet<ObjectRef>>,
     /// Conditions that readiness gates name, as told. What was not told is not met.
     gates: BTreeMap<(PodUid, Name), bool>,
+    /// Mirror pods, as told.
+    pub mirrors: BTreeMap<PodUid, Mirror>,
 }
 
 impl Hub {
@@ -46,6 +48,9 @@ impl Hub {
             ("Pod", ChangeType::Deleted) => {
                 let uid = nodefold_k8s::pod_uid(object["metadata"]["uid"].as_str().unwrap_or_default());
                 self.recorder.forget(uid);
+                if self.forget_mirror(object, uid) {
+                    return;
+                }
                 if self.link.sent.remove(&uid).is_some() {
                     self.inbox.push(Fact::PodRemoved { pod: uid });
                 }
@@ -69,6 +74,10 @@ impl Hub {
 
     fn tell_pod(&mut self, object: &Value) {
         if object["spec"]["nodeName"] != *self.settings.node_name {
+            return;
+        }
+        if let Some(mirror) = nodefold_k8s::mirror_from_json(object) {
+            self.tell_mirror(object, mirror);
             return;
         }
         // `Api` has judged it by stricter rules: what it accepts can be read.
@@ -156,10 +165,11 @@ impl Hub {
     pub(super) fn execute(&mut self, command: Command) -> Result<(), Fault> {
         let (op, pod) = (command.op, command.pod);
         match command.action.api_write() {
-            Some(ApiWrite::Status { status, .. }) => {
+            Some(ApiWrite::Status { status, mirror }) => {
                 let mut status = PodStatus::clone(status);
                 self.host.tell_last_words(pod, &mut status);
-                let written = self.write_status(pod, nodefold_k8s::status_to_json(&status, pod))?;
+                let written =
+                    self.write_status(mirror.unwrap_or(pod), nodefold_k8s::status_to_json(&status, pod))?;
                 let fact = match written {
                     Ok(()) => Some(Fact::StatusWritten { op, pod }),
                     Err(error) => command.failed(error),
@@ -175,10 +185,13 @@ impl Hub {
                 }
                 self.finish_namespaces()?;
             }
-            // Static pods come from files, and this node has none.
-            Some(ApiWrite::CreateMirror { .. } | ApiWrite::DeleteMirror { .. }) => {
-                let error = final_error("this node has no static pods".to_owned());
-                self.inbox.extend(command.failed(error));
+            Some(ApiWrite::CreateMirror { pod }) => {
+                let fact = self.create_mirror(&command, pod)?;
+                self.inbox.extend(fact);
+            }
+            Some(ApiWrite::DeleteMirror { namespace, name }) => {
+                let fact = self.delete_mirror(&command, namespace, name)?;
+                self.inbox.extend(fact);
             }
             Some(ApiWrite::Event(event)) => self.record(pod, event)?,
             None => self.host.submit(&command),
@@ -210,6 +223,6 @@ impl Hub {
 }
 
 /// It did not happen, and that is an answer.
-fn final_error(message: String) -> OpError {
+pub(super) fn final_error(message: String) -> OpError {
     OpError { class: ErrorClass::Final, reason: None, message: message.into() }
 }

@@ -1,12 +1,12 @@
 //! What is read: objects, lists, watches, logs' places, and what the node allocated.
 
-use super::super::ask::{LogPlace, Past, Reply, WatchFrom};
+use super::super::ask::{LogPlace, Reply, WatchFrom};
 use super::super::failure::Failure;
-use super::super::history::{Kind, When};
+use super::super::history::{Kind, Past, When};
 use super::super::resource::{Resource, Subresource};
 use super::super::watch::{First, Interest};
 use super::Hub;
-use nodefold_core::ids::PodUid;
+use super::files::runs_as;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ impl Hub {
                     Ok(Reply::Object { object: Arc::new(object), created: false, warnings: Vec::new() })
                 }
                 None if self.history.remembers(kind, When::Now) => Err(not_found()),
-                None => Ok(Reply::Past(self.in_journal(kind, namespace, Some(name), When::Now))),
+                None => Ok(Reply::Past(Past::get(&self.history, &self.archive, kind, namespace, name))),
             };
         }
         let stored = self.api.get(resource.kind, namespace, name).ok_or_else(not_found)?;
@@ -40,8 +40,7 @@ impl Hub {
     }
 
     fn allocated(&self, stored: &Value) -> Option<Arc<Value>> {
-        let uid = PodUid::parse_uuid(stored["metadata"]["uid"].as_str()?)?;
-        let allocated = self.driver.node().allocated(uid)?;
+        let allocated = self.driver.node().allocated(runs_as(stored))?;
         let mut object = nodefold_k8s::allocated_to_json(&allocated);
         object["metadata"]["resourceVersion"] = stored["metadata"]["resourceVersion"].clone();
         Some(Arc::new(object))
@@ -97,23 +96,12 @@ impl Hub {
             return Err(Failure::too_large_version(asked, version));
         }
         if !self.history.remembers(kind, when) {
-            return Ok(Reply::Past(self.in_journal(kind, namespace, None, when)));
+            return Ok(Reply::Past(Past::list(&self.history, &self.archive, kind, namespace, when)));
         }
         let in_place = |object: &Value| namespace.is_empty() || object["metadata"]["namespace"] == namespace;
         let items = self.history.list(kind, when).filter(in_place).map(Arc::new).collect();
         let version = if let When::Revision(asked) = when { asked } else { version };
         Ok(Reply::List { items, version })
-    }
-
-    fn in_journal(&self, kind: Kind, namespace: &str, name: Option<&str>, when: When) -> Past {
-        Past {
-            journal: self.settings.layout.journal(),
-            kind,
-            namespace: namespace.to_owned(),
-            name: name.map(str::to_owned),
-            when,
-            version: self.history.version(),
-        }
     }
 
     pub(super) fn watch(
@@ -189,8 +177,7 @@ impl Hub {
         if command.is_empty() {
             return Err(Failure::bad_request("you must specify at least one command for the container"));
         }
-        let uid = nodefold_k8s::pod_uid(pod["metadata"]["uid"].as_str().unwrap_or_default());
-        match self.host.exec(uid, &container, command, tty) {
+        match self.host.exec(runs_as(pod), &container, command, tty) {
             None => {
                 let host = self.host.name();
                 let what = format!("a {host} host runs no programs in containers: only --backend linux does");
@@ -201,6 +188,34 @@ impl Hub {
             }
             Some(Ok(process)) => Ok(Reply::Exec(process)),
         }
+    }
+
+    /// Where what a running container says can be read.
+    pub(super) fn attach(
+        &self,
+        namespace: &str,
+        name: &str,
+        container: &str,
+        stdin: bool,
+    ) -> Result<Reply, Failure> {
+        let not_found = || Failure::not_found("", "pods", name);
+        let pod = self.api.get("Pod", namespace, name).ok_or_else(not_found)?;
+        let container = container_of(pod, name, container)?;
+        let lists = ["containers", "initContainers", "ephemeralContainers"];
+        let entries = || lists.iter().flat_map(|list| pod["spec"][*list].as_array().into_iter().flatten());
+        let Some(spec) = entries().find(|entry| entry["name"] == *container) else {
+            return Err(Failure::bad_request(format!("container {container} is not valid for pod {name}")));
+        };
+        let phase = pod["status"]["phase"].as_str().unwrap_or_default();
+        if matches!(phase, "Succeeded" | "Failed") {
+            let what = format!("cannot attach a container in a completed pod; current phase is {phase}");
+            return Err(Failure::bad_request(what));
+        }
+        if stdin && spec["stdin"] == true {
+            let what = "this node gives no container a standard input: attach without -i, or exec";
+            return Err(Failure::not_implemented(what.to_owned()));
+        }
+        self.log(namespace, name, &container)
     }
 
     /// Where a container's log is: of any name that the spec or the status tells, removed ones too (api-side §5.3).
@@ -217,7 +232,7 @@ impl Hub {
             &status["initContainerStatuses"],
             &status["ephemeralContainerStatuses"],
         ];
-        let uid = pod["metadata"]["uid"].as_str().unwrap_or_default();
+        let uid = runs_as(pod).to_string();
         let logs = self.settings.layout.logs().join("pods").join(format!("{namespace}_{name}_{uid}"));
         if !lists.iter().any(|list| names(list).contains(&container)) {
             return Err(Failure::bad_request(format!("container {container} is not valid for pod {name}")));
@@ -232,7 +247,7 @@ impl Hub {
         Ok(Reply::Log(LogPlace {
             dir: logs.join(&container),
             pod: name.into(),
-            uid: uid.into(),
+            uid: uid.as_str().into(),
             container: container.as_str().into(),
             ended: terminal || state["terminated"].is_object(),
             waiting,

@@ -1,6 +1,6 @@
 //! The rest of a pod's spec: choices, names and ranges of fields that are neither volumes nor containers.
 
-use super::{one_of, security};
+use super::{network, one_of, placement, security};
 use crate::validate::Errors;
 use crate::validate::names::{label, label_value_problems, qualified_name_problems, subdomain_problems};
 use crate::view::{at, list, name, spec_list, text};
@@ -43,21 +43,18 @@ pub(super) fn rest(pod: &Value, errors: &mut Errors) {
     );
     let dns = ["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"];
     one_of(at(spec, "dnsPolicy"), "spec.dnsPolicy".to_owned(), &dns, errors);
-    for (key, value) in at(spec, "nodeSelector").as_object().into_iter().flatten() {
-        for problem in qualified_name_problems(key) {
-            errors.invalid("spec.nodeSelector", &Value::from(key.as_str()), &problem);
-        }
-        for problem in value.as_str().map(label_value_problems).unwrap_or_default() {
-            errors.invalid("spec.nodeSelector", value, problem);
-        }
-    }
+    placement::labels(at(spec, "nodeSelector"), "spec.nodeSelector", errors);
     pod_security(spec, errors);
     for (i, secret) in spec_list(pod, "imagePullSecrets").iter().enumerate() {
         if name(secret).is_empty() {
             errors.required(format!("spec.imagePullSecrets[{i}].name"), "");
         }
     }
+    placement::affinity(pod, errors);
+    network::dns(pod, errors);
+    network::readiness_gates(pod, errors);
     scheduling_gates(pod, errors);
+    placement::spread(pod, errors);
     for field in ["serviceAccountName", "nodeName"] {
         let value = text(spec, field);
         if value.is_empty() {
@@ -77,6 +74,7 @@ pub(super) fn rest(pod: &Value, errors: &mut Errors) {
         }
     }
     tolerations(pod, errors);
+    network::host_aliases(pod, errors);
     match text(at(spec, "os"), "name") {
         "" if at(spec, "os").is_null() => {}
         "" => errors.required("spec.os.name", "cannot be empty"),
