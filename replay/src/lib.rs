@@ -15,6 +15,7 @@
 mod api;
 mod checkpoint;
 mod clock;
+mod events_table;
 mod evidence;
 mod follow;
 mod identity;
@@ -22,6 +23,7 @@ mod importer;
 mod input;
 mod judge;
 mod klog;
+mod mended;
 mod merge;
 mod mounts;
 mod own;

@@ -71,7 +71,10 @@ fn place(drafts: Vec<Box<Draft>>, file: u32, clock: &Clock, out: &mut Vec<Placed
     // An API watch tells its order by its lines, its times only roughly (node-logs §4).
     let mut api_last = Moment(i64::MIN);
     for draft in drafts {
-        let listing = matches!(draft.witness, Witness::RuntimeList | Witness::Mounts | Witness::Checkpoint);
+        let listing = matches!(
+            draft.witness,
+            Witness::RuntimeList | Witness::Mounts | Witness::Checkpoint | Witness::Events
+        );
         let (at, slipped) = clock.moment(&draft);
         slips += u64::from(slipped);
         let untimed = at.is_none() && (listing || last.is_none());
