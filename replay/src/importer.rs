@@ -216,7 +216,14 @@ impl Importer {
         }
         // A prefix of nobody knows whom, which the last record had too.
         let shape = wrapper::same_shape(&self.shape, found.rest).filter(|len| *len > 0);
-        let behind = shape.map(|len| Unwrapped { rest: &found.rest[len..], ..found.clone() });
+        let behind = shape.map(|len| {
+            let inner = wrapper::strip(&found.rest[len..]);
+            Unwrapped {
+                received: inner.received.or(found.received),
+                host: inner.host.or(found.host),
+                ..inner
+            }
+        });
         let found = behind.as_ref().filter(|b| klog::header(b.rest).is_none()).unwrap_or(found);
         let rest = found.rest;
         match rest.first() {
@@ -256,13 +263,14 @@ impl Importer {
             if let (Some(year), Some(stamp)) = (slashed_year(&rest[..at]), header.stamp) {
                 self.sink.years.push((year, stamp.month));
             }
-            self.shape.clear();
-            if rest[..at].iter().any(|b| !b.is_ascii_whitespace()) {
-                self.shape.extend_from_slice(&rest[..at]);
-            }
             let body = shipped(&rest[at + header.len..]);
-            let outer = wrapper::ending_at(rest, at)
-                .unwrap_or_else(|| Unwrapped { received: received.or(found.received), ..found.clone() });
+            let (unknown, outer) = wrapper::ending_at(rest, at).unwrap_or_else(|| {
+                (at, Unwrapped { received: received.or(found.received), ..found.clone() })
+            });
+            self.shape.clear();
+            if rest[..unknown].iter().any(|b| !b.is_ascii_whitespace()) {
+                self.shape.extend_from_slice(&rest[..unknown]);
+            }
             return self.record(&header, &body, &outer, number);
         }
         // A runtime's line behind a prefix of nobody knows whom.

@@ -83,12 +83,12 @@ pub fn innermost<'a>(outer: &Unwrapped<'a>) -> Option<Unwrapped<'a>> {
     inner
 }
 
-/// The daemon's prefix that ends where a record begins, behind something unknown.
-pub fn ending_at(line: &[u8], at: usize) -> Option<Unwrapped<'_>> {
+/// The daemon's prefix that ends where a record begins, and where it begins itself, behind something unknown.
+pub fn ending_at(line: &[u8], at: usize) -> Option<(usize, Unwrapped<'_>)> {
     (0..at)
-        .filter(|from| *from == 0 || line[from - 1] == b' ' || line[from - 1] == b'\t')
-        .filter_map(|from| daemon(&line[from..]).or_else(|| weekday(&line[from..])))
-        .find(|found| found.rest.len() == line.len() - at)
+        .filter(|from| *from == 0 || !line[from - 1].is_ascii_alphanumeric())
+        .filter_map(|from| Some((from, daemon(&line[from..]).or_else(|| weekday(&line[from..]))?)))
+        .find(|(_, found)| found.rest.len() == line.len() - at)
 }
 
 /// How long a prefix of the same shape is: the same signs, with other numbers. Collectors that nobody has told of put the same before
