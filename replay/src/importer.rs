@@ -64,6 +64,8 @@ pub struct Importer {
     widest: usize,
     at_widest: u32,
     previous_width: usize,
+    /// No line before this one was wider: a wrap may have ended it.
+    full: bool,
     hosts: Vec<Name>,
     in_document: bool,
 }
@@ -97,6 +99,7 @@ impl Importer {
             widest: 0,
             at_widest: 0,
             previous_width: 0,
+            full: false,
             hosts: Vec::new(),
             in_document: false,
         }
@@ -107,6 +110,8 @@ impl Importer {
         if line.too_long {
             self.sink.skip(Skipped::TooLong);
         }
+        let width = line.text.len();
+        self.full = width >= open_record::NARROWEST && width >= self.widest;
         self.take(line.text, line.number);
         self.previous_width = line.text.len();
         match line.text.len().cmp(&self.widest) {
@@ -398,7 +403,7 @@ impl Importer {
                 line,
                 fields: Default::default(),
             };
-            if !record.may_continue() {
+            if !self.full && !record.may_continue() {
                 return reader.read(&record, &mut self.sink);
             }
         }
@@ -475,7 +480,9 @@ impl Importer {
         if !(begins || goroutine) || !ours {
             return false;
         }
-        if begins && !self.in_panic {
+        // In a log that has its newest line first, the trace stands before the words.
+        let told = self.sink.drafts.last().is_some_and(|d| d.verb == Verb::KubeletPanicked);
+        if begins && !(self.in_panic && told) {
             self.close();
             let mut draft = self.draft(Verb::KubeletPanicked, Witness::Kubelet, line);
             if found.pid != 0 {

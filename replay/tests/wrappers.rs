@@ -459,3 +459,91 @@ fn fragments_keep_their_verdict_when_spoilt() {
         }
     }
 }
+
+type Damage = (&'static str, fn(&str) -> String);
+
+fn by_line(text: &str, make: impl Fn(usize, &str) -> String) -> String {
+    text.lines().enumerate().map(|(n, l)| make(n, l)).collect()
+}
+
+fn cut(text: &str, width: usize, sign: &str) -> String {
+    by_line(text, |_, l| match l.chars().count() > width {
+        true => format!("{}{sign}\n", l.chars().take(width).collect::<String>()),
+        false => format!("{l}\n"),
+    })
+}
+
+fn wrapped(text: &str, width: usize) -> String {
+    by_line(text, |_, l| {
+        let chars: Vec<char> = l.chars().collect();
+        let pieces: Vec<String> = chars.chunks(width).map(|piece| piece.iter().collect()).collect();
+        format!("{}\n", pieces.join("\n"))
+    })
+}
+
+/// Damage that takes something away: what is found then must have been found before.
+const LOSSES: &[Damage] = &[
+    ("a pager's cuts", |t| cut(t, 199, ">")),
+    ("a terminal's width", |t| cut(t, 180, "")),
+    ("a screen's cuts", |t| cut(t, 199, "$")),
+    ("dots after every third line", |t| {
+        by_line(t, |n, l| if n % 3 == 2 { format!("{l}\n...\n") } else { format!("{l}\n") })
+    }),
+    ("wraps at 80", |t| wrapped(t, 80)),
+    ("wraps at 132", |t| wrapped(t, 132)),
+    ("without its first line", |t| t.split_once('\n').map_or("", |(_, rest)| rest).to_owned()),
+    ("without its last line", |t| t.trim_end().rsplit_once('\n').map_or("", |(rest, _)| rest).to_owned()),
+    ("every second line", |t| by_line(t, |n, l| if n % 2 == 0 { format!("{l}\n") } else { String::new() })),
+];
+
+/// Damage that takes nothing away.
+const SPELLINGS: &[Damage] = &[
+    ("doubled lines", |t| by_line(t, |_, l| format!("{l}\n{l}\n"))),
+    ("blank lines", |t| by_line(t, |_, l| format!("{l}\n\n\n"))),
+    ("two records a line", |t| {
+        let lines: Vec<&str> = t.lines().collect();
+        lines.chunks(2).map(|pair| format!("{}\n", pair.join(" "))).collect()
+    }),
+    ("other programs between", |t| {
+        const OTHERS: [&str; 4] = [
+            "Jan 02 03:04:05 host sshd[77]: Accepted publickey for root",
+            "2021-07-28 16:25:19.247 [INFO][394011] ipam.go 1: Releasing address",
+            "I0102 03:04:05.000000       1 controller.go:1] \"another program\" key=\"v\"",
+            "{\"level\":\"info\",\"ts\":1,\"msg\":\"hi\"}",
+        ];
+        by_line(t, |n, l| format!("{l}\n{}\n", OTHERS[n % OTHERS.len()]))
+    }),
+];
+
+/// What ended their trouble stands on one line: without it the trouble is still there.
+const ENDED: [&str; 3] = ["described-wait-that-ended", "mirror-needs-its-own-api", "recovered-panic-v11"];
+
+#[test]
+fn damage_invents_nothing() {
+    let dir = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/reports");
+    let mut texts = fragments();
+    let reports = texts.len();
+    for file in std::fs::read_dir(dir).expect("the reports") {
+        let path = file.expect("an entry").path();
+        let name = path.file_stem().expect("a name").to_string_lossy().into_owned();
+        texts.push((name, std::fs::read_to_string(path).expect("a report")));
+    }
+    let mut wrong: Vec<String> = Vec::new();
+    for (i, (name, text)) in texts.iter().enumerate() {
+        let verdict = judge(&trace(text.as_bytes())).kinds();
+        for (damage, make) in LOSSES.iter().filter(|_| !ENDED.contains(&name.as_str())) {
+            let got = judge(&trace(make(text).as_bytes())).kinds();
+            if !got.iter().all(|kind| verdict.contains(kind)) {
+                wrong.push(format!("{name}, {damage}: {got:?}, and whole {verdict:?}"));
+            }
+        }
+        // Records of several lines don't survive what is put between their lines: the fragments have them only where it doesn't matter.
+        for (spelling, make) in SPELLINGS.iter().filter(|_| i < reports) {
+            let got = judge(&trace(make(text).as_bytes())).kinds();
+            if got != verdict {
+                wrong.push(format!("{name}, {spelling}: {got:?}, and whole {verdict:?}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}

@@ -307,9 +307,11 @@ impl Pods {
     /// A cut name is unknown, unless a single known one begins so (node-logs §1.7).
     fn by_prefix(&mut self, hint: &PodHint, name: &Name) -> (Option<PodIx>, bool) {
         let mut matching = self.lives.iter().enumerate().filter(|(_, l)| {
+            // Cut before its slash, the beginning is a namespace's.
+            let of = if hint.namespace.is_none() { &l.namespace } else { &l.name };
             !l.cut
-                && l.namespace == hint.namespace
-                && l.name.as_deref().is_some_and(|n| !name.is_empty() && n.starts_with(&**name))
+                && (hint.namespace.is_none() || l.namespace == hint.namespace)
+                && of.as_deref().is_some_and(|n| !name.is_empty() && n.starts_with(&**name))
         });
         if let (Some((i, _)), None) = (matching.next(), matching.next()) {
             self.inferred += 1;
