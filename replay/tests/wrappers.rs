@@ -516,7 +516,8 @@ const SPELLINGS: &[Damage] = &[
 ];
 
 /// What ended their trouble stands on one line: without it the trouble is still there.
-const ENDED: [&str; 3] = ["described-wait-that-ended", "mirror-needs-its-own-api", "recovered-panic-v11"];
+const ENDED: [&str; 4] =
+    ["described-wait-that-ended", "mirror-needs-its-own-api", "rebooted-host", "recovered-panic-v11"];
 
 #[test]
 fn damage_invents_nothing() {

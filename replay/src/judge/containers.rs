@@ -73,6 +73,14 @@ fn duplicates(view: &View<'_>, story: &Story<'_>, report: &mut Report) {
         list.sort_by_key(|(at, ..)| *at);
         for pair in list.windows(2) {
             let [(_, first, former), (at, second, _)] = pair else { continue };
+            // A kubelet's word of a start is an Event's copy, which has no id: which instance it was, only PLEG tells.
+            let without_id = |i: usize| {
+                let e = view.entry(i);
+                e.witness == Witness::Kubelet && e.verb == Verb::ContainerStarted
+            };
+            if !view.sees_pleg() && (without_id(*first) || without_id(*second)) {
+                continue;
+            }
             let still = match view.life(*former).ran_at(*at) {
                 Some(still) => still,
                 None => nothing_told_its_end(view, story, *former, *at),

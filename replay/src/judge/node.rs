@@ -195,7 +195,10 @@ fn timed_out(payload: &Payload) -> bool {
 /// Many pods whose sandbox changed within a minute.
 fn sandboxes(view: &View<'_>, report: &mut Report) {
     const MANY: usize = 5;
+    /// After a boot no sandbox is there any more, and the pods come back one after the other.
+    const BOOT: i64 = 600 * SECOND;
     let changed = with_verb(view, Verb::SandboxChanged);
+    let boots = with_verb(view, Verb::NodeRebooted);
     let mut from = 0;
     for to in 0..changed.len() {
         while view.entry(changed[to]).at.since(view.entry(changed[from]).at) > 60 * SECOND {
@@ -204,6 +207,16 @@ fn sandboxes(view: &View<'_>, report: &mut Report) {
         let pods: BTreeSet<_> = changed[from..=to].iter().filter_map(|i| view.entry(*i).pod).collect();
         if pods.len() >= MANY {
             let text = format!("the sandboxes of {} pods were found changed within a minute", pods.len());
+            let at = view.entry(changed[to]).at;
+            if let Some(boot) = boots.iter().find(|b| at.since(view.entry(**b).at).abs() < BOOT) {
+                note(
+                    report,
+                    "node-rebooted",
+                    format!("{text}, after the host was booted"),
+                    &[*boot, changed[to]],
+                );
+                return;
+            }
             let mut finding =
                 view.finding(Kind::SandboxChangedBurst, None, &[changed[from], changed[to]], text);
             finding.count = pods.len() as u64;

@@ -317,6 +317,9 @@ pub fn post_termination(record: &Record<'_>, sink: &mut Sink) {
 pub fn event(record: &Record<'_>, sink: &mut Sink) {
     let Some(fields) = record.fields() else { return };
     let text = |key: &str| fields.get(key).map(|v| v.text()).unwrap_or_default();
+    if &*text("kind") == b"Node" && &*text("reason") == b"Rebooted" {
+        return sink.push(record.draft(Verb::NodeRebooted));
+    }
     if !matches!(&*text("kind"), b"Pod" | b"") {
         return;
     }

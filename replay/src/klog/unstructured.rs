@@ -63,6 +63,9 @@ pub fn recognise(body: &[u8]) -> Option<Reader> {
         b'P' if begins("Patch status for pod \"") => Own(patch),
         b'P' if begins("Pod \"") => return pod(body),
         b'E' if begins("Event(v1.ObjectReference{Kind:\"Pod\"") => Own(event),
+        b'E' if begins("Event(v1.ObjectReference{Kind:\"Node\"") && has(body, b"reason: 'Rebooted'") => {
+            Plain(Verb::NodeRebooted)
+        }
         b'E' if begins("Error syncing pod ") => Own(sync_failed),
         b'U' if begins("Unable to mount volumes for pod")
             || begins("Unable to attach or mount volumes for pod") =>
