@@ -5,6 +5,20 @@
 use nodefold_replay::{Moment, Options, SECOND, judge, read_texts};
 use std::path::Path;
 
+// Where they were seen (K8s = kubernetes/kubernetes), those since the second sitting; lines that we added ourselves are named.
+// cannot-find-volume-v120 K8s#100047, clean-end-v131 K8s#127339, cleanup-without-driver-no-header K8s#72500, configmap-left-v123 K8s#113987,
+// cpu-policy-differs-fatal K8s#95041, csi-busy-in-quotes kubernetes-sigs/blob-csi-driver#474, describe-events-table K8s#120571,
+// describe-rows-only K8s#94117, device-refs-cut-list K8s#94745, device-refs-redacted-handle kubernetes-sigs/aws-ebs-csi-driver#1264,
+// device-refs-windows-v12 K8s#68608, driver-gone-wait juicedata/juicefs-csi-driver#1191, eviction-in-code-quotes K8s#41347,
+// flexvolume-not-constructed K8s#73799, get-events-table K8s#110158, hook-failed-bracketed-collector K8s#39170,
+// hook-took-the-whole-grace K8s#117373 (the runtime's last three lines are ours), kill-container-lost-quote containerd/containerd#6080,
+// killing-what-is-gone openshift/origin#17011, mount-source-file-exists Alluxio/alluxio#15613, not-registered-once K8s#118497,
+// observed-panic-journald K8s#123088, panic-in-events-v14 K8s#86722 (its last line is ours), recovered-panic-v11 K8s#19666 (its last
+// line is ours), rejected-event-wrapped K8s#98180, runtime-restarted-under-stop K8s#115252, sandbox-stop-timed-out-gc
+// containerd/containerd#7790, stop-timed-out-k3s k3s-io/k3s#2370, subpath-file-syslog K8s#106941, wait-v119-single-space K8s#103530,
+// worker-uids-only K8s#109596. Written by us after the shapes that such reports have: described-kill-that-fails,
+// described-wait-that-ended, e2e-console-events, message-lost-its-closing-quote, rebooted-host, restarted-runtime.
+
 /// The report, its verdict, and how many pods and volumes are in view.
 const REPORTS: &[(&str, &[&str], usize, usize)] = &[
     ("busy-secret-v13-small-error", &["volume-unmount-failed"], 1, 1),
