@@ -166,7 +166,7 @@ fn event(value: &Value, line: u64, sink: &mut Sink) {
     draft.container.name =
         text(regarding, "fieldPath").and_then(|p| field_path_container(p.as_bytes()).map(crate::scan::name));
     draft.container.sandbox = draft.container.name.is_some().then_some(false);
-    draft.payload = Payload::Text(message);
+    crate::events_table::detail(&mut draft, message.as_bytes());
     let count = value.get("count").and_then(Value::as_i64).unwrap_or(1);
     let again = time(&last).filter(|l| count > 1 && Some(*l) != draft.when);
     sink.push(draft.clone());

@@ -8,9 +8,11 @@ mod export;
 mod open_record;
 mod piece;
 
+use crate::events_table;
 use crate::evidence::{Draft, Name, Payload, Sink, Skipped, Witness};
 use crate::input::Line;
 use crate::klog::{self, Header, Record};
+use crate::mended;
 use crate::mounts;
 use crate::runtime;
 use crate::scan::{self, has};
@@ -49,6 +51,7 @@ pub struct Importer {
     document: Document,
     export: Option<Export>,
     table: Option<runtime::Table>,
+    described: events_table::Described,
     mounts: mounts::Snapshots,
     partial: Vec<u8>,
     /// In a stack trace after a panic: all is its, up to the next record.
@@ -57,10 +60,14 @@ pub struct Importer {
     last: Option<Stamp>,
     last_pid: u64,
     last_host: Option<Name>,
+    /// What stood before the last record that was found behind something unknown.
+    shape: Vec<u8>,
     /// How wide the lines of a hard-wrapped input are, and how many are exactly so wide.
     widest: usize,
     at_widest: u32,
     previous_width: usize,
+    /// No line before this one was wider: a wrap may have ended it.
+    full: bool,
     hosts: Vec<Name>,
     in_document: bool,
 }
@@ -85,6 +92,7 @@ impl Importer {
             document: Document::default(),
             export: None,
             table: None,
+            described: events_table::Described::default(),
             mounts: mounts::Snapshots::default(),
             partial: Vec::new(),
             in_panic: false,
@@ -92,9 +100,11 @@ impl Importer {
             last: None,
             last_pid: 0,
             last_host: None,
+            shape: Vec::new(),
             widest: 0,
             at_widest: 0,
             previous_width: 0,
+            full: false,
             hosts: Vec::new(),
             in_document: false,
         }
@@ -105,6 +115,8 @@ impl Importer {
         if line.too_long {
             self.sink.skip(Skipped::TooLong);
         }
+        let width = line.text.len();
+        self.full = width >= open_record::NARROWEST && width >= self.widest;
         self.take(line.text, line.number);
         self.previous_width = line.text.len();
         match line.text.len().cmp(&self.widest) {
@@ -134,10 +146,7 @@ impl Importer {
     }
 
     fn take(&mut self, text: &[u8], number: u64) {
-        // Colours are rare and stand at an end; what is coloured is a line of a log all the same.
-        if (text.first() == Some(&0x1b) || text.ends_with(b"m"))
-            && let Some(plain) = wrapper::uncoloured(text)
-        {
+        if let Some(plain) = mended::uncoloured(text) {
             return self.take(&plain, number);
         }
         // A line of code in a text; three backticks are a fence.
@@ -145,9 +154,7 @@ impl Importer {
             let code = code.trim_ascii_end();
             return self.take(code.strip_suffix(b"`").unwrap_or(code), number);
         }
-        // A web page's line end, a row of a table, and bold.
-        let ends = ["<br>", "<br/>", "<br />", " |", "**"];
-        let text = ends.iter().find_map(|end| text.strip_suffix(end.as_bytes())).unwrap_or(text);
+        let text = mended::without_begin(mended::without_end(text));
         // The hot path: a bare klog record.
         if !self.document.is_open()
             && let Some(header) = klog::header(text)
@@ -175,14 +182,17 @@ impl Importer {
         if text.first().is_some_and(u8::is_ascii_digit) && runtime::event_line(text, number, &mut self.sink) {
             return;
         }
-        let cell = wrapper::cell(text);
+        let cell = mended::cell(text);
         if cell.first() == Some(&b'"')
-            && let Some(plain) = wrapper::unquoted(cell)
+            && let Some(plain) = mended::unquoted(cell)
         {
             return self.stripped(&plain, number);
         }
-        if let Some(plain) = wrapper::unescaped(text) {
+        if let Some(plain) = mended::unescaped(text) {
             // What names an ampersand may name another: once is meant.
+            return self.stripped(&plain, number);
+        }
+        if let Some(plain) = mended::without_markdown(text) {
             return self.stripped(&plain, number);
         }
         self.stripped(text, number);
@@ -204,17 +214,27 @@ impl Importer {
 
     /// A line without its collector's prefix.
     fn unwrapped(&mut self, found: &Unwrapped<'_>, number: u64) {
-        let rest = found.rest;
-        if let Some(header) = klog::header(rest) {
-            return self.record(&header, &rest[header.len..], found, number);
+        if let Some(header) = klog::header(found.rest) {
+            return self.record(&header, &found.rest[header.len..], found, number);
         }
         // One collector behind another: a node's syslog in a container's log.
-        if found.ident.is_empty()
-            && let Some(inner) = wrapper::daemon(rest)
-        {
-            let received = inner.received.or(found.received);
-            return self.unwrapped(&Unwrapped { received, host: inner.host.or(found.host), ..inner }, number);
+        let inner = wrapper::innermost(found);
+        let found = inner.as_ref().unwrap_or(found);
+        if let (true, Some(header)) = (inner.is_some(), klog::header(found.rest)) {
+            return self.record(&header, &found.rest[header.len..], found, number);
         }
+        // A prefix of nobody knows whom, which the last record had too.
+        let shape = wrapper::same_shape(&self.shape, found.rest).filter(|len| *len > 0);
+        let behind = shape.map(|len| {
+            let inner = wrapper::strip(&found.rest[len..]);
+            Unwrapped {
+                received: inner.received.or(found.received),
+                host: inner.host.or(found.host),
+                ..inner
+            }
+        });
+        let found = behind.as_ref().filter(|b| klog::header(b.rest).is_none()).unwrap_or(found);
+        let rest = found.rest;
         match rest.first() {
             Some(b'{' | b'[') if self.json(found, number) => return,
             Some(b't' | b'l') if self.runtime(found, number) => return,
@@ -234,11 +254,18 @@ impl Importer {
             }
             self.table = None;
         }
-        if runtime::headless_row(rest, number, &mut self.sink) {
+        if runtime::headless_row(rest, number, &mut self.sink) || self.event(found, number) {
             return;
         }
         if mounts::may_be(rest) && mounts::line(rest, number, &mut self.sink) {
             return;
+        }
+        // `node.name: {json}`, as talosctl prints it.
+        if let Some(at) = memchr::memmem::find(&rest[..rest.len().min(128)], b": {\"") {
+            let inner = Unwrapped { rest: &rest[at + 2..], host: Some(&rest[..at]), ..found.clone() };
+            if self.json(&inner, number) {
+                return;
+            }
         }
         if let Some((at, header)) = klog::find(rest) {
             let received = Stamp::rfc3339(&rest[..at]).or_else(|| first_stamp(&rest[..at])).map(|(s, _)| s);
@@ -246,7 +273,13 @@ impl Importer {
                 self.sink.years.push((year, stamp.month));
             }
             let body = shipped(&rest[at + header.len..]);
-            let outer = Unwrapped { received: received.or(found.received), ..found.clone() };
+            let (unknown, outer) = wrapper::ending_at(rest, at).unwrap_or_else(|| {
+                (at, Unwrapped { received: received.or(found.received), ..found.clone() })
+            });
+            self.shape.clear();
+            if rest[..unknown].iter().any(|b| !b.is_ascii_whitespace()) {
+                self.shape.extend_from_slice(&rest[..unknown]);
+            }
             return self.record(&header, &body, &outer, number);
         }
         // A runtime's line behind a prefix of nobody knows whom.
@@ -262,13 +295,6 @@ impl Importer {
             });
             return self.record(&header, &rest[header.len..], found, number);
         }
-        // `node.name: {json}`, as talosctl prints it.
-        if let Some(at) = memchr::memmem::find(&rest[..rest.len().min(128)], b": {") {
-            let inner = Unwrapped { rest: &rest[at + 2..], host: Some(&rest[..at]), ..found.clone() };
-            if self.json(&inner, number) {
-                return;
-            }
-        }
         // Headers switched off: the wrapper's time serves.
         if found.received.is_some() && is_kubelet(found.ident) && rest.starts_with(b"\"") {
             let header = Header { severity: None, stamp: found.received, pid: found.pid, file: b"", len: 0 };
@@ -282,6 +308,19 @@ impl Importer {
             return self.without_header(&header, rest, found, number);
         }
         self.continuation(found);
+    }
+
+    /// Kubernetes Events as people paste them. What goes on with an open record is none.
+    fn event(&mut self, found: &Unwrapped<'_>, line: u64) -> bool {
+        if found.prefixed {
+            return false;
+        }
+        let row = self.described.begins(found.rest) || self.described.row(found.rest, line, &mut self.sink);
+        let told = row || events_table::e2e_line(found.rest, line, &mut self.sink);
+        if told {
+            self.close();
+        }
+        told
     }
 
     /// A record whose header is lost or has only the place left: it is as late as its collector says, or as what it says of
@@ -336,7 +375,7 @@ impl Importer {
     }
 
     fn one_record(&mut self, header: &Header<'_>, body: &[u8], outer: &Unwrapped<'_>, line: u64) {
-        if let Some(plain) = wrapper::unescaped(body) {
+        if let Some(plain) = mended::unescaped(body) {
             return self.plain_record(header, &plain, outer, line);
         }
         self.plain_record(header, body, outer, line);
@@ -346,7 +385,7 @@ impl Importer {
         let reader = klog::recognise(body);
         // What people's editors and hands did to quotes.
         if reader.is_none()
-            && let Some(mended) = wrapper::straightened(body).or_else(|| klog::requoted(body))
+            && let Some(mended) = mended::straightened(body).or_else(|| klog::requoted(body))
         {
             return self.plain_record(header, &mended, outer, line);
         }
@@ -368,7 +407,7 @@ impl Importer {
                 line,
                 fields: Default::default(),
             };
-            if !record.may_continue() {
+            if !self.full && !record.may_continue() {
                 return reader.read(&record, &mut self.sink);
             }
         }
@@ -421,8 +460,8 @@ impl Importer {
 
     /// klog's `F`: the process is about to end. A refusal to start is no crash.
     fn fatal(&mut self, header: &Header<'_>, body: &[u8], outer: &Unwrapped<'_>, line: u64) {
-        let refusal =
-            header.file == b"server.go" || has(body, b"failed to run") || has(body, b"Failed to run");
+        let refusal = header.file == b"server.go"
+            || ["ailed to run", "ailed to start"].iter().any(|w| has(body, w.as_bytes()));
         let verb = if refusal { Verb::KubeletFailed } else { Verb::KubeletPanicked };
         let mut draft = self.draft(verb, Witness::Kubelet, line);
         draft.received = outer.received;
@@ -445,7 +484,9 @@ impl Importer {
         if !(begins || goroutine) || !ours {
             return false;
         }
-        if begins && !self.in_panic {
+        // In a log that has its newest line first, the trace stands before the words.
+        let told = self.sink.drafts.last().is_some_and(|d| d.verb == Verb::KubeletPanicked);
+        if begins && !(self.in_panic && told) {
             self.close();
             let mut draft = self.draft(Verb::KubeletPanicked, Witness::Kubelet, line);
             if found.pid != 0 {
@@ -582,6 +623,16 @@ impl Importer {
     }
 
     fn runtime(&mut self, found: &Unwrapped<'_>, line: u64) -> bool {
+        // A shipper that writes logfmt, too.
+        if let Some(shipped) = runtime::LogLine::read(found.rest)
+            && !shipped.message.starts_with(b"time=")
+            && wrapper::is_record(&shipped.message)
+        {
+            let received = shipped.time.or(found.received);
+            let inner = wrapper::strip(&shipped.message);
+            self.unwrapped(&Unwrapped { received: inner.received.or(received), ..inner }, line);
+            return true;
+        }
         let host = self.host(found.host);
         let at = runtime::At {
             line,

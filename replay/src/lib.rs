@@ -15,6 +15,7 @@
 mod api;
 mod checkpoint;
 mod clock;
+mod events_table;
 mod evidence;
 mod follow;
 mod identity;
@@ -23,6 +24,7 @@ mod input;
 mod judge;
 mod kept;
 mod klog;
+mod mended;
 mod merge;
 mod mounts;
 mod names;

@@ -90,7 +90,10 @@ fn place(drafts: &mut [Kept], file: u32, clock: &Clock, notes: &mut Vec<String>)
     // An API watch tells its order by its lines, its times only roughly (node-logs §4).
     let mut api_last = Moment(i64::MIN);
     for k in drafts.iter_mut() {
-        let listing = matches!(k.witness, Witness::RuntimeList | Witness::Mounts | Witness::Checkpoint);
+        let listing = matches!(
+            k.witness,
+            Witness::RuntimeList | Witness::Mounts | Witness::Checkpoint | Witness::Events
+        );
         let (at, slipped) = clock.moment(k);
         slips += u64::from(slipped);
         let untimed = at.is_none() && (listing || last.is_none());

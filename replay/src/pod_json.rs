@@ -139,6 +139,47 @@ pub fn status<'de, D: Deserializer<'de>>(from: D, sink: &mut Sink) -> Result<Sta
     Ok(seen)
 }
 
+/// Reads a status from its text. Where a field is not what it should be (somebody's hand, another writer), the rest counts.
+pub fn status_text(json: &[u8], sink: &mut Sink) -> Result<StatusSeen, serde_json::Error> {
+    status(&mut serde_json::Deserializer::from_slice(json), sink)
+        .or_else(|_| status(&tidied(serde_json::from_slice(json)?, false), sink))
+}
+
+/// The value without what the types above could not hold.
+fn tidied(value: Value, condition: bool) -> Value {
+    let fits = |key: &str, value: &Value| match key {
+        "phase" | "reason" | "name" | "type" | "containerID" | "startedAt" | "finishedAt" => {
+            value.is_string()
+        }
+        "status" if condition => value.is_string(),
+        "status" | "state" | "lastState" | "running" | "waiting" | "terminated" => value.is_object(),
+        "restartCount" => value.is_u64(),
+        "exitCode" => value.is_i64(),
+        "conditions"
+        | "volumeMounts"
+        | "containerStatuses"
+        | "initContainerStatuses"
+        | "ephemeralContainerStatuses" => value.is_array(),
+        _ => true,
+    };
+    match value {
+        Value::Object(fields) => {
+            let kept = fields.into_iter().filter(|(key, value)| fits(key, value));
+            Value::Object(
+                kept.map(|(key, value)| {
+                    let of = key == "conditions";
+                    (key, tidied(value, of))
+                })
+                .collect(),
+            )
+        }
+        Value::Array(list) => {
+            list.into_iter().filter(Value::is_object).map(|one| tidied(one, condition)).collect()
+        }
+        plain @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_)) => plain,
+    }
+}
+
 fn container(one: Container<'_>, init: bool) -> StatusOfContainer {
     let states = one.state.unwrap_or_default();
     let (kind, inner) = match (states.running, states.terminated, states.waiting) {
@@ -217,7 +258,9 @@ pub fn object(value: &Value, sink: &mut Sink) -> ObjectSeen {
         deletion,
         finalizers: metadata.get("finalizers").and_then(Value::as_array).is_some_and(|f| !f.is_empty()),
         // What is no status in it is counted with the object, which the boundary refuses then.
-        status: status(value, sink).unwrap_or_default(),
+        status: status(value, sink)
+            .or_else(|_| status(&tidied(value.clone(), false), sink))
+            .unwrap_or_default(),
         mounts,
         mirror_of,
         grace: spec.get("terminationGracePeriodSeconds").and_then(Value::as_i64),
@@ -239,6 +282,34 @@ fn typed(value: &Value, sink: &mut Sink) -> Option<Arc<nodefold_core::spec::Pod>
         Err(_) => {
             sink.skip(Skipped::BadObject);
             None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_field_of_a_wrong_type_costs_that_field_only() {
+        let whole = r#"{"metadata":{"uid":"u"},"status":{"phase":"Running","conditions":[{"type":"Ready","status":"True"}],"containerStatuses":[{"name":"c","containerID":"containerd://a1","restartCount":2,"state":{"terminated":{"exitCode":137,"finishedAt":"2026-01-02T03:04:05Z"}},"volumeMounts":[{"name":"v"}]}]}}"#;
+        let read = |json: &str| status_text(json.as_bytes(), &mut Sink::default()).expect("a status");
+        assert_eq!(read(whole).containers[0].exit_code, Some(137));
+        for (from, to) in [
+            (r#""Running""#, "7"),
+            (r#""True""#, "true"),
+            ("137", r#""137""#),
+            (r#""restartCount":2"#, r#""restartCount":-2"#),
+            (r#"[{"name":"v"}]"#, r#"["v"]"#),
+            (r#""containerd://a1""#, "{}"),
+            (r#""2026-01-02T03:04:05Z""#, "5"),
+            (r#"[{"type":"Ready","status":"True"}]"#, r#"{"Ready":true}"#),
+        ] {
+            let seen = read(&whole.replacen(from, to, 1));
+            assert_eq!(seen.containers.len(), 1, "{to}");
+            assert_eq!(seen.containers[0].name.as_deref(), Some("c"), "{to}");
+            assert_eq!(seen.containers[0].state, Some("terminated"), "{to}");
+            assert_eq!(seen.phase.is_some(), to != "7", "{to}");
         }
     }
 }

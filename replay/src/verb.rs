@@ -36,6 +36,10 @@ verbs! {
     KubeletFailed = "kubelet failed to start",
     /// A Go panic or fatal error.
     KubeletPanicked = "kubelet panicked",
+    /// A panic that something caught: it is printed, and then either raised again or passed over.
+    PanicCaught = "panic caught",
+    /// The kubelet found itself on a host that was booted anew.
+    NodeRebooted = "node rebooted",
     /// An allocation or resource state store was made.
     StateStoreReady = "allocation state store initialised",
     /// A checkpoint could not be read.

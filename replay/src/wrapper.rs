@@ -58,6 +58,67 @@ pub fn daemon(line: &[u8]) -> Option<Unwrapped<'_>> {
     process(&line[len..], stamp)
 }
 
+/// The line behind further prefixes of daemons: a node's journal in another one's, a paste of one in a syslog. No more of them
+/// than anybody has ever nested.
+pub fn innermost<'a>(outer: &Unwrapped<'a>) -> Option<Unwrapped<'a>> {
+    const DEEPEST: usize = 4;
+    let mut inner: Option<Unwrapped<'a>> = None;
+    for _ in 0..DEEPEST {
+        let around = inner.as_ref().unwrap_or(outer);
+        let named = |found: &Unwrapped<'_>| found.pid != 0;
+        let found = if around.ident.is_empty() {
+            daemon(around.rest)
+        } else {
+            // A process writes stamps and colons of its own: only one with a name and a number is another's.
+            daemon(around.rest).or_else(|| weekday(around.rest)).filter(named)
+        };
+        let Some(found) = found.or_else(|| dated(around.rest).filter(named)) else { break };
+        inner = Some(Unwrapped {
+            received: found.received.or(around.received),
+            host: found.host.or(around.host),
+            partial: around.partial,
+            ..found
+        });
+    }
+    inner
+}
+
+/// The daemon's prefix that ends where a record begins, and where it begins itself, behind something unknown.
+pub fn ending_at(line: &[u8], at: usize) -> Option<(usize, Unwrapped<'_>)> {
+    (0..at)
+        .filter(|from| *from == 0 || !line[from - 1].is_ascii_alphanumeric())
+        .filter_map(|from| Some((from, daemon(&line[from..]).or_else(|| weekday(&line[from..]))?)))
+        .find(|(_, found)| found.rest.len() == line.len() - at)
+}
+
+/// How long a prefix of the same shape is: the same signs, with other numbers. Collectors that nobody has told of put the same before
+/// every line, also before those that are no records.
+pub fn same_shape(prefix: &[u8], line: &[u8]) -> Option<usize> {
+    let run = |text: &[u8], of: fn(&u8) -> bool| text.iter().take_while(|b| of(b)).count();
+    let blank: fn(&u8) -> bool = |b| matches!(b, b' ' | b'\t');
+    let (mut p, mut l) = (0, 0);
+    while p < prefix.len() {
+        let (sign, other) = (prefix[p], *line.get(l)?);
+        let of = match sign {
+            b'0'..=b'9' => u8::is_ascii_digit,
+            b' ' | b'\t' => blank,
+            _ if sign == other => {
+                (p, l) = (p + 1, l + 1);
+                continue;
+            }
+            _ => return None,
+        };
+        let (of_prefix, of_line) = (run(&prefix[p..], of), run(&line[l..], of));
+        // The last blank belongs to the prefix, those behind it to the line.
+        let of_line = if p + of_prefix == prefix.len() { of_line.min(of_prefix) } else { of_line };
+        if of_line == 0 {
+            return None;
+        }
+        (p, l) = (p + of_prefix, l + of_line);
+    }
+    Some(l)
+}
+
 /// Bullets, quotes, line numbers, file names of grep, `MESSAGE:`.
 fn decorations(line: &[u8]) -> &[u8] {
     let mut at = scan::trim_start(line);
@@ -106,17 +167,21 @@ pub fn is_record(text: &[u8]) -> bool {
 }
 
 /// Whether a known record or prefix begins here.
-fn begins_record(text: &[u8]) -> bool {
+pub fn begins_record(text: &[u8]) -> bool {
     crate::klog::header(text).is_some()
         || syslog(text).is_some()
         || text.starts_with(b"time=\"")
         || text.starts_with(b"{\"")
-        || ["Active: ", "Loaded: ", "●", "panic: ", "fatal error: ", "goroutine "]
-            .iter()
-            .any(|w| text.starts_with(w.as_bytes()))
+        || ["Active: ", "Loaded: ", "●"].iter().any(|w| text.starts_with(w.as_bytes()))
+        || dies(text)
         || crate::klog::place_only(text).is_some()
         || is_gap(text)
         || bare(text)
+}
+
+/// What the Go runtime says of a process that dies.
+fn dies(text: &[u8]) -> bool {
+    ["panic: ", "fatal error: ", "goroutine "].iter().any(|w| text.starts_with(w.as_bytes()))
 }
 
 /// Dots, by which people say that they have left something out.
@@ -137,96 +202,6 @@ pub fn bare(text: &[u8]) -> bool {
     ]
     .iter()
     .any(|words| text.starts_with(words.as_bytes()))
-}
-
-/// The line without what colours it: terminal sequences that begin with ESC and `[`.
-pub fn uncoloured(line: &[u8]) -> Option<Vec<u8>> {
-    memchr::memchr(0x1b, line)?;
-    let mut out = Vec::with_capacity(line.len());
-    let mut at = 0;
-    while let Some(escape) = memchr::memchr(0x1b, &line[at..]) {
-        out.extend_from_slice(&line[at..at + escape]);
-        at += escape + 1;
-        if line.get(at) == Some(&b'[') {
-            let parameters = line[at + 1..].iter().take_while(|b| !(0x40..=0x7e).contains(*b)).count();
-            at = (at + 2 + parameters).min(line.len());
-        }
-    }
-    out.extend_from_slice(&line[at..]);
-    Some(out)
-}
-
-/// The text with the quotes that word processors make of straight ones made straight again.
-pub fn straightened(text: &[u8]) -> Option<Vec<u8>> {
-    let curly = |at: &[u8]| ["\u{201c}", "\u{201d}", "\u{201e}"].iter().any(|q| at.starts_with(q.as_bytes()));
-    let first = memchr::memchr_iter(0xe2, text).find(|at| curly(&text[*at..]))?;
-    let mut out = text[..first].to_vec();
-    let mut at = first;
-    while at < text.len() {
-        if curly(&text[at..]) {
-            out.push(b'"');
-            at += 3;
-        } else {
-            out.push(text[at]);
-            at += 1;
-        }
-    }
-    Some(out)
-}
-
-/// Behind a table's first cells (`2026-11-30T18:48:57Z,"`), the cell with the record.
-pub fn cell(line: &[u8]) -> &[u8] {
-    let window = &line[..line.len().min(64)];
-    match memchr::memmem::find(window, b",\"") {
-        Some(at) if is_record(line[at + 2..].strip_suffix(b"\"").unwrap_or(&line[at + 2..])) => {
-            &line[at + 1..]
-        }
-        Some(_) | None => line,
-    }
-}
-
-/// The text without what a web page made of it: hard spaces, and characters written by name.
-pub fn unescaped(text: &[u8]) -> Option<Vec<u8>> {
-    const WRITTEN: [(&str, u8); 9] = [
-        ("\u{a0}", b' '),
-        ("&nbsp;", b' '),
-        ("&quot;", b'"'),
-        ("&#34;", b'"'),
-        ("&#39;", b'\''),
-        ("&#x27;", b'\''),
-        ("&lt;", b'<'),
-        ("&gt;", b'>'),
-        ("&amp;", b'&'),
-    ];
-    let meant = |at: &[u8]| WRITTEN.iter().find(|(written, _)| at.starts_with(written.as_bytes()));
-    let first = memchr::memchr2_iter(b'&', 0xc2, text).find(|at| meant(&text[*at..]).is_some())?;
-    let mut out = text[..first].to_vec();
-    let mut at = first;
-    while at < text.len() {
-        let (sign, len) = meant(&text[at..]).map_or((text[at], 1), |(written, sign)| (*sign, written.len()));
-        out.push(sign);
-        at += len;
-    }
-    Some(out)
-}
-
-/// A record that is a string of something else: a table's cell with doubled quotes, or a string of JSON.
-pub fn unquoted(line: &[u8]) -> Option<Vec<u8>> {
-    let text = line.trim_ascii_end();
-    let text = text.strip_suffix(b",").unwrap_or(text);
-    if let Ok(inner) = serde_json::from_slice::<String>(text) {
-        return is_record(inner.as_bytes()).then(|| inner.into_bytes());
-    }
-    let text = text.strip_prefix(b"\"").filter(|text| is_record(text))?;
-    let text = text.strip_suffix(b"\"").unwrap_or(text);
-    let mut out = Vec::with_capacity(text.len());
-    let mut at = 0;
-    while at < text.len() {
-        at += usize::from(text[at..].starts_with(b"\"\""));
-        out.push(text[at]);
-        at += 1;
-    }
-    Some(out)
 }
 
 fn known(line: &[u8]) -> Option<Unwrapped<'_>> {
@@ -254,6 +229,10 @@ fn known(line: &[u8]) -> Option<Unwrapped<'_>> {
         let rest = line.get(len + 1..).unwrap_or_default();
         if line.get(len) == Some(&b' ') && crate::klog::place_only(rest).is_some() {
             return Some(Unwrapped { received: Some(stamp), prefixed: true, ..Unwrapped::bare(rest) });
+        }
+        // A dying process' words have a colon, too.
+        if dies(rest) {
+            return Some(Unwrapped { received: Some(stamp), ..Unwrapped::bare(rest) });
         }
         return process(&line[len..], stamp);
     }
@@ -432,24 +411,17 @@ mod tests {
     }
 
     #[test]
-    fn colours_and_curly_quotes_go() {
-        let line = b"\x1b[1;31mE0713 x\x1b[0m y";
-        assert_eq!(uncoloured(line).as_deref(), Some(&b"E0713 x y"[..]));
-        assert_eq!(uncoloured(b"plain"), None);
-        assert_eq!(uncoloured(b"torn \x1b[1;3").as_deref(), Some(&b"torn "[..]));
-        let text = "\u{201c}a \\\u{201c}b\\\u{201d} \u{2026}\u{201d}";
-        assert_eq!(straightened(text.as_bytes()), Some("\"a \\\"b\\\" \u{2026}\"".as_bytes().to_vec()));
-        assert_eq!(straightened("\u{2026}".as_bytes()), None);
-        let page = "a\u{a0}\u{a0}&quot;b&#34; &amp;quot; &x; \u{b5}";
-        assert_eq!(unescaped(page.as_bytes()).as_deref(), Some("a  \"b\" &quot; &x; \u{b5}".as_bytes()));
-        assert_eq!(unescaped("&x; \u{b5}".as_bytes()), None);
-        let record = r#"I0316 04:31:21.080604     202 kubelet.go:2474] "a" err="\"b\"""#;
-        for quoted in
-            [serde_json::Value::from(record).to_string(), format!("\"{}\",", record.replace('"', "\"\""))]
-        {
-            assert_eq!(unquoted(quoted.as_bytes()).as_deref(), Some(record.as_bytes()), "{quoted}");
+    fn an_unknown_prefix_is_known_by_its_shape() {
+        for (prefix, line, rest) in [
+            ("kubelet_1  | ", "kubelet_1  | panic: x", "panic: x"),
+            ("    99\t", "   100\tpanic: x", "panic: x"),
+            ("[10:48 PM] ", "[9:03 PM]   at x", "  at x"),
+        ] {
+            let len = same_shape(prefix.as_bytes(), line.as_bytes()).expect(line);
+            assert_eq!(&line[len..], rest, "{prefix:?}");
         }
-        assert_eq!(unquoted(b"\"a\""), None);
+        assert_eq!(same_shape(b"a 1 ", b"b 1 x"), None);
+        assert_eq!(same_shape(b"a 1 ", b"a x"), None);
     }
 
     #[test]

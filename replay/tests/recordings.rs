@@ -199,3 +199,27 @@ fn mounts_and_unmounts_by_the_kubelet_agree_with_the_kernels_table() {
     }
     assert!(compared > 40, "{compared} mounts and unmounts compared");
 }
+
+type Part = (&'static str, fn(usize, usize, &str) -> bool);
+
+/// What people keep of a log: some lines of it.
+const PARTS: &[Part] = &[
+    ("its first half", |at, of, _| at < of / 2),
+    ("its second half", |at, of, _| at >= of / 2),
+    ("errors and warnings", |_, _, line| line.starts_with(['E', 'W'])),
+    ("without what the runtime is", |_, _, line| !line.contains("PLEG")),
+    ("a grep for volumes", |_, _, line| line.contains("olume")),
+];
+
+#[test]
+fn parts_of_a_healthy_log_are_healthy() {
+    for mut recording in Recording::all().into_iter().filter(|r| !r.name.starts_with("17")) {
+        let lines: Vec<String> = recording.text("kubelet.log").lines().map(str::to_owned).collect();
+        for (part, keeps) in PARTS {
+            let kept = lines.iter().enumerate().filter(|(at, line)| keeps(*at, lines.len(), line));
+            recording.set("kubelet.log", kept.map(|(_, line)| format!("{line}\n")).collect());
+            let report = judge(&recording.trace(&["kubelet.log"]));
+            assert!(report.findings.is_empty(), "{}, {part}: {:#?}", recording.name, report.findings);
+        }
+    }
+}

@@ -320,9 +320,11 @@ impl<'n> Pods<'n> {
         let name = self.names.get(sym);
         let of = namespace.map(|sym| self.names.get(sym));
         let mut matching = self.lives.iter().enumerate().filter(|(_, l)| {
+            // Cut before its slash, the beginning is a namespace's.
+            let beginning = if namespace.is_none() { &l.namespace } else { &l.name };
             !l.cut
-                && l.namespace.as_ref() == of
-                && l.name.as_deref().is_some_and(|n| !name.is_empty() && n.starts_with(&**name))
+                && (namespace.is_none() || l.namespace.as_ref() == of)
+                && beginning.as_deref().is_some_and(|n| !name.is_empty() && n.starts_with(&**name))
         });
         if let (Some((i, _)), None) = (matching.next(), matching.next()) {
             self.inferred += 1;

@@ -100,6 +100,11 @@ impl Importer {
         match stream.next() {
             Some(Ok(value)) => {
                 let rest = text[stream.byte_offset()..].trim_ascii();
+                // `[12345.678] host …` is a stamp, not a list.
+                let numbers = matches!(&value, Value::Array(list) if !list.iter().any(Value::is_object));
+                if numbers && !rest.is_empty() {
+                    return false;
+                }
                 if !rest.is_empty() && checkpoint::broken_text(text, &trailing(text), line, &mut self.sink) {
                     return true;
                 }
@@ -260,11 +265,6 @@ impl Importer {
                 prefixed: !ident.is_empty(),
                 rest: one,
             };
-            if self.in_document {
-                // Never a document inside a document: nesting has an end.
-                self.sink.skip(Skipped::OtherObject);
-                continue;
-            }
             self.unwrapped(&found, line);
         }
     }
@@ -291,9 +291,11 @@ impl Importer {
 
 /// What a shipper of logs (fluentbit, filebeat, a cloud's) says that a line was, if it was one of a log.
 fn shipped(object: &Map<String, Value>) -> Option<(&str, Option<Stamp>)> {
-    let inner = object.get("jsonPayload").and_then(Value::as_object).unwrap_or(object);
+    let inner = ["jsonPayload", "_source"].iter().find_map(|key| object.get(*key)?.as_object());
+    let inner = inner.unwrap_or(object);
     let of = |key: &&str| inner.get(*key).and_then(Value::as_str);
-    let text = ["log", "message", "MESSAGE", "textPayload", "@message"].iter().find_map(of)?;
+    let keys = ["log", "message", "MESSAGE", "textPayload", "@message", "line", "_raw"];
+    let text = keys.iter().find_map(of)?;
     let known = wrapper::is_record(text.as_bytes()) || klog::find(text.as_bytes()).is_some();
     let object_of_api = ["kind", "apiVersion", "reason"].iter().any(|key| object.contains_key(*key));
     let time = ["@timestamp", "timestamp", "time"].iter().find_map(|key| object.get(*key)?.as_str());

@@ -130,6 +130,9 @@ impl OpenRecord {
     }
 }
 
+/// Nobody wraps at less.
+pub const NARROWEST: usize = 60;
+
 /// How wide the lines of the input are: hard-wrapped ones are all equally wide.
 #[derive(Copy, Clone, Debug)]
 pub struct Widths {
@@ -142,7 +145,6 @@ pub struct Widths {
 impl Widths {
     /// Whether a line so wide, ending so, was broken by a wrap.
     fn wraps(self, width: usize, end: &[u8], next: &[u8]) -> bool {
-        const NARROWEST: usize = 60;
         let full = width == self.widest && width >= NARROWEST;
         // The first wrap of an input has nothing to compare with: then a break inside a word tells.
         let inside_word = end.last().is_some_and(|b| !b.is_ascii_whitespace())

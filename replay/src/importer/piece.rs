@@ -64,6 +64,9 @@ impl Importer {
             && self.table.is_none()
             && self.partial.is_empty()
             && self.mounts.is_empty()
+            && self.described.is_empty()
+            // What is behind something unknown can't be read without knowing what.
+            && self.shape.is_empty()
             && !self.in_panic
             && !self.kubelet_unit
             && self.open.as_ref().is_none_or(ends)
@@ -85,6 +88,7 @@ impl Importer {
             document,
             export,
             table,
+            described,
             mounts,
             partial,
             in_panic,
@@ -92,9 +96,11 @@ impl Importer {
             last,
             last_pid,
             last_host,
+            shape,
             widest,
             at_widest,
             previous_width,
+            full,
             hosts: _,
             in_document,
         } = ahead.importer;
@@ -103,11 +109,14 @@ impl Importer {
         self.document = document;
         self.export = export;
         self.table = table;
+        self.described = described;
         self.mounts = mounts;
+        self.shape = shape;
         self.partial = partial;
         (self.in_panic, self.kubelet_unit, self.in_document) = (in_panic, kubelet_unit, in_document);
         (self.last, self.last_pid, self.last_host) = (last, last_pid, last_host);
-        (self.widest, self.at_widest, self.previous_width) = (widest, at_widest, previous_width);
+        (self.widest, self.at_widest, self.previous_width, self.full) =
+            (widest, at_widest, previous_width, full);
     }
 }
 

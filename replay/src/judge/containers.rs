@@ -73,6 +73,14 @@ fn duplicates(view: &View<'_>, story: &Story<'_>, report: &mut Report) {
         list.sort_by_key(|(at, ..)| *at);
         for pair in list.windows(2) {
             let [(_, first, former), (at, second, _)] = pair else { continue };
+            // A kubelet's word of a start is an Event's copy, which has no id: which instance it was, only PLEG tells.
+            let without_id = |i: usize| {
+                let e = view.entry(i);
+                e.witness == Witness::Kubelet && e.verb == Verb::ContainerStarted
+            };
+            if !view.sees_pleg() && (without_id(*first) || without_id(*second)) {
+                continue;
+            }
             let still = match view.life(*former).ran_at(*at) {
                 Some(still) => still,
                 None => nothing_told_its_end(view, story, *former, *at),
@@ -115,8 +123,15 @@ fn graces(view: &View<'_>, story: &Story<'_>, report: &mut Report) {
         let requested = life.stops.iter().any(|(_, g, i)| g.is_some() && own(*i));
         let asked =
             life.stops.iter().filter(|(_, g, i)| g.is_some_and(|g| g >= 0) && (own(*i) || !requested));
+        // A hook that took the whole grace has begun with it: its end is the deadline.
+        let hook = view.of_container(c).iter().copied().filter_map(|i| {
+            let e = view.entry(i);
+            let whole = e.payload.grace().filter(|g| e.verb == Verb::HookDone && *g >= 0)?.min(1 << 30);
+            Some((e.at.plus(LEAST_GRACE * SECOND), e.at.plus(-whole * SECOND), Some(whole), i))
+        });
         let deadline = asked
             .filter_map(|(at, g, i)| Some((at.plus((*g)?.clamp(LEAST_GRACE, 1 << 30) * SECOND), *at, *g, *i)))
+            .chain(hook)
             .min_by_key(|(deadline, ..)| *deadline);
         let Some((deadline, at, grace, request)) = deadline else { continue };
         let (end, proof) = match (life.returned, life.ended, life.seen_dead) {
@@ -127,7 +142,7 @@ fn graces(view: &View<'_>, story: &Story<'_>, report: &mut Report) {
             (None, None, Some((t, i))) => (t.plus(-RELIST), i),
             _ => continue,
         };
-        if end.since(deadline) <= SLACK || end < at || !view.covered(at, end) {
+        if end.since(deadline) <= SLACK || end < at || !view.covered(view.entry(request).at, end) {
             continue;
         }
         let finished = view.trace.container(c).finished_at;

@@ -76,6 +76,10 @@ const HOLDING_GONE: [Verb; 5] =
 /// The end was asked for, the grace is over, and lines much later say what still holds the pod.
 fn stuck(view: &View<'_>, story: &Story<'_>, report: &mut Report) {
     const PATIENCE: i64 = 60 * SECOND;
+    // Of a pod whose name is cut the line that tells its end may be another's: nothing is known to be missing.
+    if view.trace.pod(story.pod).cut {
+        return;
+    }
     let Some(begin) = story.first(view, &ENDING) else { return };
     let done = story.last(
         view,
@@ -117,7 +121,11 @@ fn grace(view: &View<'_>, story: &Story<'_>) -> i64 {
         let payload = &view.entry(i).payload;
         payload.object().and_then(|o| o.deletion.map(|(_, g)| g).or(o.grace)).or(payload.grace())
     };
-    story.entries.iter().copied().filter_map(of).max().unwrap_or(30).clamp(0, 1 << 30)
+    // A stop whose line is cut before its grace: that is as long as anybody may wait.
+    let cut = |i: &usize| view.entry(*i).cut && view.entry(*i).payload.grace().is_none();
+    let unknown = story.all(view, &[Verb::StopRequested, Verb::HookDone]).any(|i| cut(&i));
+    let told = story.entries.iter().copied().filter_map(of).max();
+    told.unwrap_or(if unknown { 1 << 30 } else { 30 }).clamp(0, 1 << 30)
 }
 
 /// All containers dead, the terminal phase told much later.

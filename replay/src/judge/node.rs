@@ -17,6 +17,7 @@ pub fn judge(view: &View<'_>, report: &mut Report) {
     sandboxes(view, report);
     nameless_orphans(view, report);
     nameless_unmounts(view, report);
+    nameless_waits(view, report);
     own_journals(view, report);
 }
 
@@ -34,7 +35,7 @@ fn kubelet(view: &View<'_>, report: &mut Report) {
         finding.count = corrupt.len() as u64;
         report.findings.push(finding);
     }
-    let panics = with_verb(view, Verb::KubeletPanicked);
+    let panics = panics(view, report);
     if let Some(first) = panics.first() {
         let error = view.entry(*first).payload.text().map(|t| crate::trace::one_line(t)).unwrap_or_default();
         let mut finding = view.finding(Kind::KubeletCrash, None, &panics[..panics.len().min(4)], error);
@@ -46,6 +47,24 @@ fn kubelet(view: &View<'_>, report: &mut Report) {
         let error = view.entry(*first).payload.text().map(|t| crate::trace::one_line(t)).unwrap_or_default();
         note(report, "kubelet-refused-to-start", format!("the kubelet refused to start: {error}"), &[*first]);
     }
+}
+
+/// Panics that ended a kubelet. One that was caught is raised again by most releases, and then its process writes no more; up to 1.8
+/// it was passed over, and the process went on.
+fn panics(view: &View<'_>, report: &mut Report) -> Vec<usize> {
+    let mut ended = with_verb(view, Verb::KubeletPanicked);
+    for i in with_verb(view, Verb::PanicCaught) {
+        let entry = view.entry(i);
+        let run = |r: &&crate::trace::Run| r.pid == entry.pid && r.first <= entry.at && r.last >= entry.at;
+        let lasted = view.trace.runs.iter().find(run).map_or(entry.at, |r| r.last);
+        if lasted.since(entry.at) > SECOND / 2 {
+            note(report, "panic-caught", "the kubelet caught a panic and went on".to_owned(), &[i]);
+        } else if !ended.iter().any(|p| view.entry(*p).pid == entry.pid) {
+            ended.push(i);
+        }
+    }
+    ended.sort_unstable();
+    ended
 }
 
 /// Devices that can't be released.
@@ -176,7 +195,10 @@ fn timed_out(payload: &Payload) -> bool {
 /// Many pods whose sandbox changed within a minute.
 fn sandboxes(view: &View<'_>, report: &mut Report) {
     const MANY: usize = 5;
+    /// After a boot no sandbox is there any more, and the pods come back one after the other.
+    const BOOT: i64 = 600 * SECOND;
     let changed = with_verb(view, Verb::SandboxChanged);
+    let boots = with_verb(view, Verb::NodeRebooted);
     let mut from = 0;
     for to in 0..changed.len() {
         while view.entry(changed[to]).at.since(view.entry(changed[from]).at) > 60 * SECOND {
@@ -185,6 +207,16 @@ fn sandboxes(view: &View<'_>, report: &mut Report) {
         let pods: BTreeSet<_> = changed[from..=to].iter().filter_map(|i| view.entry(*i).pod).collect();
         if pods.len() >= MANY {
             let text = format!("the sandboxes of {} pods were found changed within a minute", pods.len());
+            let at = view.entry(changed[to]).at;
+            if let Some(boot) = boots.iter().find(|b| at.since(view.entry(**b).at).abs() < BOOT) {
+                note(
+                    report,
+                    "node-rebooted",
+                    format!("{text}, after the host was booted"),
+                    &[*boot, changed[to]],
+                );
+                return;
+            }
             let mut finding =
                 view.finding(Kind::SandboxChangedBurst, None, &[changed[from], changed[to]], text);
             finding.count = pods.len() as u64;
@@ -226,6 +258,25 @@ fn nameless_unmounts(view: &View<'_>, report: &mut Report) {
         finding.count = list.len() as u64;
         report.findings.push(finding);
     }
+}
+
+/// And waits for volumes of a pod that a pasted row doesn't name, unless its containers came all the same.
+fn nameless_waits(view: &View<'_>, report: &mut Report) {
+    let nameless = |verb: Verb| -> Vec<usize> {
+        with_verb(view, verb).into_iter().filter(|i| view.entry(*i).pod.is_none()).collect()
+    };
+    let waits = nameless(Verb::VolumesTimedOut);
+    let (Some(first), Some(last)) = (waits.first().copied(), waits.last().copied()) else { return };
+    // A row beside the log that it is of: the log's own finding says more.
+    let told = report.findings.iter().any(|f| f.kind == Kind::VolumeWaitStuck);
+    if told || !nameless(Verb::ContainerStarted).is_empty() {
+        return;
+    }
+    let names = view.entry(last).payload.names().join(" ");
+    let text = format!("a pod that the input doesn't name waits for {names}, told {} times", waits.len());
+    let mut finding = view.finding(Kind::VolumeWaitStuck, None, &[first, last], text);
+    finding.count = waits.len() as u64;
+    report.findings.push(finding);
 }
 
 /// What the oracles found in nodefold's own journals.

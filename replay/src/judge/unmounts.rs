@@ -243,7 +243,8 @@ fn waiting(view: &View<'_>, story: &Story<'_>, report: &mut Report) {
             view,
             &[Verb::VolumesReady, Verb::ContainerStarted, Verb::ContainerRunning, Verb::SandboxCreated],
         )
-        .find(|i| view.entry(*i).at > at);
+        // Rows that say only how long ago: that the containers came at all is what they tell.
+        .find(|i| view.entry(*i).at > at || view.entry(last).untimed);
     let names = view.entry(last).payload.names().join(" ");
     let names = if names.is_empty() { "its volumes".to_owned() } else { names };
     if let Some(came) = came {

@@ -125,9 +125,6 @@ fn starts(view: &View<'_>, story: &Story<'_>, report: &mut Report) {
     let attempts = [Verb::ContainerStarted, Verb::ContainerCreated, Verb::StartFailed, Verb::CreateFailed];
     for i in story.all(view, &attempts) {
         let entry = view.entry(i);
-        if entry.coarse || entry.untimed {
-            continue;
-        }
         let failed = matches!(entry.verb, Verb::StartFailed | Verb::CreateFailed);
         // A config error names the volume that isn't there.
         let none_there = entry.payload.text().is_some_and(|t| t.contains("cannot find the mounted volumes"));
@@ -140,6 +137,9 @@ fn starts(view: &View<'_>, story: &Story<'_>, report: &mut Report) {
             finding.instance = Some(volume);
             finding.count = story.all(view, &[Verb::CreateFailed]).count() as u64;
             report.findings.push(finding);
+            continue;
+        }
+        if entry.coarse || entry.untimed {
             continue;
         }
         if let Some((unmount, volume)) = torn_down_before(view, story, i, failed) {

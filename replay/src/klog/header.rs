@@ -24,7 +24,7 @@ pub fn read(line: &[u8]) -> Option<Header<'_>> {
     let (severity, start) = severity(line)?;
     let (stamp, len) = Stamp::klog(line.get(start..)?)?;
     let mut at = start + len;
-    let blanks = line[at..].iter().take_while(|b| **b == b' ').count();
+    let blanks = line[at..].iter().take_while(|b| matches!(b, b' ' | b'\t')).count();
     if blanks == 0 {
         return None;
     }

@@ -98,13 +98,21 @@ pub fn recognise(body: &[u8]) -> Option<Reader> {
     }
 }
 
-/// A body whose opening quote somebody has lost (node-logs §1.7): whole again, if a known message comes out.
+/// A body whose message has lost a quote to somebody's hand (node-logs §1.7): whole again, if a known message comes out.
 pub fn requoted(body: &[u8]) -> Option<Vec<u8>> {
     let quote = memchr::memchr(b'"', body)?;
-    if quote == 0 || body.get(quote + 1) != Some(&b' ') {
+    let whole = if quote == 0 {
+        // The closing one: the message ends where its first pair begins.
+        let pair = memchr::memchr_iter(b' ', body).find(|at| {
+            let key = body[at + 1..].iter().take_while(|b| b.is_ascii_alphanumeric()).count();
+            key > 0 && body.get(at + 1 + key) == Some(&b'=')
+        })?;
+        [&body[..pair], b"\"", &body[pair..]].concat()
+    } else if body.get(quote + 1) == Some(&b' ') {
+        [b"\"", body].concat()
+    } else {
         return None;
-    }
-    let whole = [b"\"", body].concat();
+    };
     structured::recognise(&whole).is_some().then_some(whole)
 }
 

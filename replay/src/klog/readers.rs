@@ -175,6 +175,11 @@ pub fn finished(record: &Record<'_>, sink: &mut Sink) {
     });
 }
 
+/// PreStop hook not completed in grace period: it has taken the whole of it.
+pub fn hook_late(record: &Record<'_>, sink: &mut Sink) {
+    with(record, Verb::HookDone, sink, grace);
+}
+
 /// Killing container with a grace period.
 pub fn kill(record: &Record<'_>, sink: &mut Sink) {
     with(record, Verb::StopRequested, sink, grace);
@@ -198,6 +203,11 @@ pub fn sandbox_created(record: &Record<'_>, sink: &mut Sink) {
 /// StopPodSandbox from runtime service failed.
 pub fn sandbox_stop_failed(record: &Record<'_>, sink: &mut Sink) {
     with(record, Verb::SandboxStopFailed, sink, sandbox_id);
+}
+
+/// PodSandboxStatus of sandbox for pod: the runtime did not say how it is; which pod's it is, the line says.
+pub fn sandbox_unknown(record: &Record<'_>, sink: &mut Sink) {
+    with(record, Verb::RuntimeFailed, sink, sandbox_id);
 }
 
 /// Removing sandbox.
@@ -269,7 +279,7 @@ pub fn patch(record: &Record<'_>, sink: &mut Sink) {
         if json.is_empty() {
             return;
         }
-        match pod_json::status(&mut serde_json::Deserializer::from_slice(&json), sink) {
+        match pod_json::status_text(&json, sink) {
             Ok(status) => draft.payload = Payload::Status(Box::new(status)),
             Err(_) => sink.remark("a status patch was cut and could not be read"),
         }
@@ -281,7 +291,7 @@ pub fn status_updated(record: &Record<'_>, sink: &mut Sink) {
     with(record, Verb::StatusWritten, sink, |draft, fields, sink| {
         let Some(status) = fields.get("status") else { return };
         let text = status.text();
-        let json = pod_json::status(&mut serde_json::Deserializer::from_slice(&text), sink);
+        let json = pod_json::status_text(&text, sink);
         let seen = json.unwrap_or_else(|_| super::unstructured::dumped_status(&text));
         draft.payload = Payload::Status(Box::new(seen));
     });
@@ -307,6 +317,9 @@ pub fn post_termination(record: &Record<'_>, sink: &mut Sink) {
 pub fn event(record: &Record<'_>, sink: &mut Sink) {
     let Some(fields) = record.fields() else { return };
     let text = |key: &str| fields.get(key).map(|v| v.text()).unwrap_or_default();
+    if &*text("kind") == b"Node" && &*text("reason") == b"Rebooted" {
+        return sink.push(record.draft(Verb::NodeRebooted));
+    }
     if !matches!(&*text("kind"), b"Pod" | b"") {
         return;
     }

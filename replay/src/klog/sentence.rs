@@ -189,7 +189,11 @@ pub fn read_operation_failed(record: &Record<'_>, sink: &mut Sink) {
         None => Cow::Borrowed(e),
     });
     let error = error.unwrap_or(Cow::Borrowed(b""));
-    let verb = failed_operation(&error, &key);
+    // Which operation it was, only its error tells: a device is mounted under the same key as it is unmounted.
+    if error.is_empty() {
+        return sink.remark("a failed operation's error was cut: which one it was is not known");
+    }
+    let verb = failed_operation(&error);
     let pause =
         after(text, b"durationBeforeRetry ").and_then(|d| scan::before(d, b")")).and_then(go_duration_ms);
 
@@ -212,15 +216,13 @@ pub fn read_operation_failed(record: &Record<'_>, sink: &mut Sink) {
     sink.push(draft);
 }
 
-/// Which operation failed, by the error's words and then by the key: without a pod it was a device's.
-fn failed_operation(error: &[u8], key: &[u8]) -> Verb {
+/// Which operation failed, by the error's words.
+fn failed_operation(error: &[u8]) -> Verb {
     let says = |words: &[&str]| words.iter().any(|w| scan::has(error, w.as_bytes()));
     if says(&["UnmountDevice", "UnmapDevice", "GetDeviceMountRefs", "UnstageVolume", "NodeUnstage"]) {
         Verb::DeviceUnmountFailed
     } else if says(&["UnmountVolume", "UnmapVolume", "TearDown", "NewUnmounter", "cleaning subPath"]) {
         Verb::UnmountFailed
-    } else if error.is_empty() && key_parts(key).1.is_empty() {
-        Verb::DeviceUnmountFailed
     } else {
         Verb::MountFailed
     }

@@ -45,6 +45,7 @@ fn source_and_sync(message: &[u8]) -> Option<Reader> {
         b"SyncLoop (PLEG): event for pod"
         | b"SyncLoop (PLEG): pod does not exist, ignore irrelevant event"
         | b"SyncLoop (PLEG): ignore irrelevant event" => Own(readers::pleg),
+        _ if message.starts_with(b"Server rejected event") => Own(crate::events_table::refused),
         b"SyncPod enter" => Plain(Verb::SyncEntered),
         b"SyncTerminatingPod enter" | b"SyncTerminatedPod enter" | b"SyncTerminatingRuntimePod enter" => {
             Plain(Verb::TerminationSynced)
@@ -101,9 +102,9 @@ fn pod(message: &[u8]) -> Option<Reader> {
         b"Pod still has one or more containers in the non-exited state and will not be removed from desired state" => {
             Plain(Verb::VolumesHeld)
         }
-        b"PreStop hook completed" | b"PreStop hook not completed in grace period" | b"PreStop hook failed" => {
-            Plain(Verb::HookDone)
-        }
+        b"PreStop hook completed" | b"PreStop hook failed" => Plain(Verb::HookDone),
+        b"PreStop hook not completed in grace period" => Own(readers::hook_late),
+        b"PodSandboxStatus of sandbox for pod" => Own(readers::sandbox_unknown),
         b"Pod admission denied" => Plain(Verb::AdmissionDenied),
         b"Preempting pod to free up resources" => Plain(Verb::Evicted),
         b"Pod resize is deferred; will reevaluate later" | b"Pod resize is infeasible" => {
@@ -178,6 +179,7 @@ fn volume(message: &[u8]) -> Option<Reader> {
         }
         b"There were many similar errors. Turn up verbosity to see them." => Own(readers::orphan_left),
         b"Trying to delete pod" => Plain(Verb::MirrorPod),
+        b"Observed a panic" => Plain(Verb::PanicCaught),
         _ if message.starts_with(b"Orphaned pod found, but volume") => Plain(Verb::OrphanVolumesLeft),
         _ => return None,
     })
@@ -186,6 +188,7 @@ fn volume(message: &[u8]) -> Option<Reader> {
 fn other(message: &[u8]) -> Option<Reader> {
     Some(match message {
         b"Event occurred" => Own(readers::event),
+        b"Failed to stop sandbox before removing" => Own(readers::sandbox_stop_failed),
         b"Error syncing pod, skipping" => Own(readers::sync_failed),
         b"Unable to attach or mount volumes for pod; skipping pod"
         | b"Unable to mount volumes for pod; skipping pod" => Own(readers::sync_failed),

@@ -32,6 +32,10 @@ pub fn recognise(body: &[u8]) -> Option<Reader> {
             Own(runtime_failed)
         }
         b's' if begins("skipping pod synchronization") => Plain(Verb::LoopBlocked),
+        b'O' if begins("Observed a panic: ") => Plain(Verb::PanicCaught),
+        b'R' if begins("Recovered from panic: ") => Plain(Verb::PanicCaught),
+        b'S' if begins("Server rejected event '") => Own(crate::events_table::refused),
+        b'v' if begins("volumeHandler.UnmountVolumeHandler for UnmountVolume failed") => Own(cleanup_failed),
         b'O' if begins("Operation for \"") => Own(sentence::read_operation_failed),
         b'O' | b'o' if begins("Orphaned pod \"") || begins("orphaned pod \"") => Own(orphaned),
         // Up to 1.3 the clean-up of what is gone was a loop of its own, and took directories for volumes.
@@ -59,6 +63,9 @@ pub fn recognise(body: &[u8]) -> Option<Reader> {
         b'P' if begins("Patch status for pod \"") => Own(patch),
         b'P' if begins("Pod \"") => return pod(body),
         b'E' if begins("Event(v1.ObjectReference{Kind:\"Pod\"") => Own(event),
+        b'E' if begins("Event(v1.ObjectReference{Kind:\"Node\"") && has(body, b"reason: 'Rebooted'") => {
+            Plain(Verb::NodeRebooted)
+        }
         b'E' if begins("Error syncing pod ") => Own(sync_failed),
         b'U' if begins("Unable to mount volumes for pod")
             || begins("Unable to attach or mount volumes for pod") =>
@@ -383,7 +390,7 @@ fn patch(record: &Record<'_>, sink: &mut Sink) {
     draft.pod = pod_in(record.body);
     if let Some(quoted) = after(record.body, b"\" with \"") {
         let json = unescape(quoted_len(quoted).map_or(quoted, |len| &quoted[..len]));
-        match pod_json::status(&mut serde_json::Deserializer::from_slice(&json), sink) {
+        match pod_json::status_text(&json, sink) {
             Ok(status) => draft.payload = Payload::Status(Box::new(status)),
             Err(_) => sink.remark("a status patch was cut and could not be read"),
         }
@@ -547,12 +554,26 @@ fn reconstructed(record: &Record<'_>, sink: &mut Sink) {
         if has(body, b"clean up the mount points") { Verb::CleanupStarted } else { Verb::Reconstructed };
     let field = |label: &str| between(body, label.as_bytes(), b" ").filter(|f| !f.is_empty());
     let mut draft = record.draft(verb);
+    // 1.11 to 1.13 put the same into brackets.
+    let bracketed = |label: &[u8]| between(body, label, b")").filter(|f| !f.is_empty());
     let spec = field("outerVolumeSpecName:").or_else(|| field("volumeSpecName:"));
+    let spec = spec.or_else(|| bracketed(b"(Volume SpecName: "));
     draft.volume = volume(spec, field("{volumeName:").filter(|u| u.contains(&b'/')));
     draft.pod.uid = field("podName:")
         .map(|p| p.split(|b| *b == b'}').next().unwrap_or_default())
+        .or_else(|| bracketed(b"(PID: "))
         .filter(|u| is_uid(u))
         .map(name);
+    sink.push(draft);
+}
+
+/// `volumeHandler.UnmountVolumeHandler for UnmountVolume failed for volume "" (UniqueName: "spec") pod "uid" …: <err>`, up to 1.13: the
+/// only attempt to clean up what a restart found on disk has failed, and nothing knows of the volume.
+fn cleanup_failed(record: &Record<'_>, sink: &mut Sink) {
+    let mut draft = record.draft(Verb::ReconstructFailed);
+    draft.pod.uid = between(record.body, b"(UID: \"", b"\"").filter(|u| is_uid(u)).map(name);
+    draft.volume = volume(between(record.body, b"(UniqueName: \"", b"\""), None);
+    draft.payload = Payload::Text(name(shortened(record.body)));
     sink.push(draft);
 }
 
