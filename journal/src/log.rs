@@ -259,12 +259,13 @@ enum Step {
     LogEnd(Option<Cut>),
 }
 
-/// blake3 over the chain before, the batch's records, and its end up to its own chain.
+/// blake3 over the batch's records, its end up to its own chain, and the chain before. The records come first: blake3
+/// hashes sixteen pieces of 1024 bytes side by side, but only where a power of two of them begins.
 pub(crate) fn chain_over(before: &[u8; 32], records: &[u8], end_body: &[u8]) -> [u8; 32] {
     let mut hasher = blake3::Hasher::new();
-    hasher.update(before);
     hasher.update(records);
     hasher.update(&end_body[..end_body.len().saturating_sub(32)]);
+    hasher.update(before);
     *hasher.finalize().as_bytes()
 }
 

@@ -11,8 +11,9 @@ use xxhash_rust::xxh3::xxh3_64;
 /// Bytes before the first record.
 pub(crate) const HEADER: usize = 128;
 const MAGIC: &[u8; 8] = b"nodefold";
-/// The format of the files, as distinct from that of the records.
-pub(crate) const FORMAT: u32 = 1;
+/// The format of the files, as distinct from that of the records. Format 1, whose chains began with the chain before, was
+/// never released and is not read.
+pub(crate) const FORMAT: u32 = 2;
 const RAW: u32 = 0;
 const COMPRESSED: u32 = 1;
 
@@ -60,7 +61,7 @@ impl SegmentHeader {
             return damaged(Damage::FileHeader);
         }
         let format = u32_at(bytes, 8);
-        if format == 0 || format > FORMAT {
+        if format != FORMAT {
             return Err(Error::UnknownFormat { file: file.to_owned(), format, known: FORMAT });
         }
         let mut chain = [0; 32];
