@@ -128,7 +128,7 @@ pub use difference::{Difference, Differs, FieldDifference, PodDifference};
 pub use error::{Damage, Error};
 pub use fold::Fold;
 pub use log::Position;
-pub use reader::{Entry, Reader};
+pub use reader::{Entry, Reader, beginning};
 pub use record::{BatchEnd, Foreign, Header, Kind, Note, Record, Skipped, SnapshotMark};
 pub use replay::{Replayed, Report, Step, replay, replay_each, verify};
 pub use resume::{Resumed, resume};

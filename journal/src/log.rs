@@ -234,9 +234,12 @@ impl Batches {
 
     /// Decodes a record of the batch.
     pub fn decode(&self, frame: &Frame) -> Result<(Kind, Record), Error> {
-        let place = Place { file: self.path(), offset: frame.offset as u64, record: frame.number };
-        let kind = record::known(place, frame.kind, frame.version)?;
-        Ok((kind, record::decode(place, kind, frame.body(self.bytes()))?))
+        decode(self.path(), self.bytes(), frame)
+    }
+
+    /// Which segment is loaded next.
+    pub fn next_segment(&self) -> usize {
+        self.next_segment
     }
 
     /// Where the log ends; to be asked once `advance` has said that it does.
@@ -251,6 +254,13 @@ impl Batches {
             chain: open.chain,
         })
     }
+}
+
+/// Decodes a record that lies in these bytes.
+pub(crate) fn decode(file: &str, bytes: &[u8], frame: &Frame) -> Result<(Kind, Record), Error> {
+    let place = Place { file, offset: frame.offset as u64, record: frame.number };
+    let kind = record::known(place, frame.kind, frame.version)?;
+    Ok((kind, record::decode(place, kind, frame.body(bytes))?))
 }
 
 enum Step {
