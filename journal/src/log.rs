@@ -136,6 +136,8 @@ struct Open {
     segment: Segment,
     last: bool,
     offset: usize,
+    /// Where the last batch that was read begins.
+    last_batch: usize,
     next_record: u64,
     next_batch: u64,
     chain: [u8; 32],
@@ -146,6 +148,8 @@ struct Open {
 pub(crate) struct End {
     pub segment: SegmentName,
     pub offset: usize,
+    /// The bytes of the last batch, up to `offset`.
+    pub last_batch: Vec<u8>,
     pub file_len: usize,
     pub next_record: u64,
     pub next_batch: u64,
@@ -204,6 +208,7 @@ impl Batches {
         self.current = Some(Open {
             last: self.next_segment == self.log.segments.len(),
             offset: segment::HEADER,
+            last_batch: segment::HEADER,
             next_record: segment.header.first_record,
             next_batch: segment.header.first_batch,
             chain: segment.header.chain,
@@ -248,6 +253,7 @@ impl Batches {
         Some(End {
             segment: self.log.segments[self.segment_index()].0,
             offset: open.offset,
+            last_batch: open.segment.bytes[open.last_batch..open.offset].to_vec(),
             file_len: open.segment.bytes.len(),
             next_record: open.next_record,
             next_batch: open.next_batch,
@@ -329,7 +335,7 @@ impl Open {
             if let Some(what) = wrong {
                 return Err(self.damaged(frame.offset, number, what));
             }
-            self.offset = frame.end();
+            (self.last_batch, self.offset) = (self.offset, frame.end());
             self.next_record = number + 1;
             self.next_batch += 1;
             self.chain = end.chain;
