@@ -255,7 +255,9 @@ fn after_a_failed_sync_nothing_rests_on_what_only_the_page_cache_has() {
     for (nth, evicted) in (1..=4).flat_map(|nth| [(nth, false), (nth, true)]) {
         for before in 0..12 {
             let mut live = Live::<Right>::new(small());
-            (0..before).for_each(|_| drop(live.batch(9).unwrap()));
+            for _ in 0..before {
+                live.batch(9).unwrap();
+            }
             live.memory.arm(Some(Fault::ForgottenSync(nth)));
             let mut acknowledged = before * 9;
             while live.batch(9).is_ok() {
