@@ -61,6 +61,11 @@ impl Names {
         self.by_uid.iter().filter(move |(_, key)| of_name(key)).map(|(uid, _)| *uid)
     }
 
+    /// Whether that is a life of the pod of that name.
+    pub fn is_of(&self, uid: PodUid, namespace: &str, name: &str) -> bool {
+        self.by_uid.get(&uid).is_some_and(|of| of.0 == namespace && of.1 == name)
+    }
+
     /// All names in a row, for messages.
     pub fn listed(&self) -> String {
         let names: BTreeSet<String> = self.by_uid.values().map(|(ns, name)| format!("{ns}/{name}")).collect();

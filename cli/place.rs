@@ -3,20 +3,7 @@
 use crate::ending::Unusable;
 use jiff::SignedDuration;
 use nodefold_core::time::{Nanos, Time};
-use nodefold_journal::{Error, Position, Reader, Storage};
-use std::sync::Arc;
-
-/// When the first record of a journal that has a time happened.
-pub fn beginning(storage: &Arc<dyn Storage>) -> Result<Time, Error> {
-    for entry in Reader::open(storage)? {
-        if let Some(at) = entry?.record.at()
-            && at > Time(0)
-        {
-            return Ok(at);
-        }
-    }
-    Ok(Time(0))
-}
+use nodefold_journal::Position;
 
 /// Reads a place.
 pub fn parse(text: &str, beginning: Time) -> Result<Position, Unusable> {

@@ -36,7 +36,7 @@ pub fn replay(args: &args::Replay, out: &mut Out) -> Result<Ending> {
         return verify::verify(&args.journal, args.json, out);
     }
     let storage = Files::at(&args.journal);
-    let beginning = place::beginning(&storage)?;
+    let beginning = nodefold_journal::beginning(&storage)?;
     let until = match &args.at {
         Some(text) => Some(place::to_the_end_of(place::parse(text, beginning)?)),
         None => None,

@@ -5,7 +5,6 @@ use crate::ending::Ending;
 use crate::json;
 use crate::out::Out;
 use crate::paint::{Tone, paint};
-use crate::place;
 use anyhow::{Context, Result};
 use nodefold_core::Node;
 use nodefold_core::time::Time;
@@ -17,7 +16,7 @@ use std::sync::Arc;
 /// Writes one after the last record, unless the journal ends with one.
 pub fn snapshot(args: &args::Snapshot, out: &mut Out) -> Result<Ending> {
     let storage = Files::at(&args.journal);
-    let beginning = place::beginning(&storage)?;
+    let beginning = nodefold_journal::beginning(&storage)?;
     if let Some(file) = &args.portable {
         return export(&storage, file, args.json, beginning, out);
     }

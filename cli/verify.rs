@@ -5,7 +5,6 @@ use crate::json;
 use crate::names::{Names, clock};
 use crate::out::Out;
 use crate::paint::{Tone, paint};
-use crate::place;
 use anyhow::Result;
 use nodefold_core::Node;
 use nodefold_core::event::Fact;
@@ -19,7 +18,7 @@ use std::sync::Arc;
 /// Verifies a journal.
 pub fn verify(dir: &Path, as_json: bool, out: &mut Out) -> Result<Ending> {
     let storage = Files::at(dir);
-    let beginning = place::beginning(&storage)?;
+    let beginning = nodefold_journal::beginning(&storage)?;
     let report = nodefold_journal::verify::<Node>(&storage)?.report;
     let names = names(&storage)?;
     let ending = if report.difference.is_none() { Ending::Good } else { Ending::Broken };

@@ -37,7 +37,7 @@ enum Key {
 /// Draws a journal. The verdict over it comes with the trace that it was reached on.
 pub fn draw(path: &Path, trace: &Trace, report: &Report, title: String) -> Result<Picture> {
     let storage = Files::at(path);
-    let beginning = crate::place::beginning(&storage)?;
+    let beginning = nodefold_journal::beginning(&storage)?;
     let mut drawing = Drawing { beginning, ..Drawing::default() };
     let replayed = replay_each::<Node>(&storage, None, &mut |step| drawing.step(&step))?;
     let mut notes: Vec<String> = report.notes.iter().map(|n| n.text.clone()).collect();

@@ -5,7 +5,6 @@ use super::app::App;
 use super::draw::draw;
 use super::tape::Tape;
 use crate::journal::RunJournal;
-use crate::place;
 use nodefold_harness::{Observer, Record, RunOptions, Scenario, Verdict, node_config};
 use nodefold_journal::Files;
 use ratatui::Terminal;
@@ -57,7 +56,7 @@ impl Seen {
         let options = RunOptions { log: Some(Box::new(journal.clone())), ..RunOptions::default() };
         let outcome = nodefold_harness::run(&scenario, options, &mut Notes(journal));
         assert!(matches!(outcome.verdict, Verdict::ExpectationFailed { .. }), "{:?}", outcome.verdict);
-        let beginning = place::beginning(&Files::at(Path::new(&path))).expect("a beginning");
+        let beginning = nodefold_journal::beginning(&Files::at(Path::new(&path))).expect("a beginning");
         let app = App::new(Tape::read(&path, beginning).expect("a tape"));
         let terminal = Terminal::new(TestBackend::new(width, height)).expect("a terminal");
         let mut seen = Seen { app, terminal, _dir: dir };

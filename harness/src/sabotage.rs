@@ -67,6 +67,8 @@ pub enum Wrong {
     Log(Damage),
     /// The journal doesn't sync what it writes.
     NeverSyncs,
+    /// The journal syncs again what it could not sync, and believes that.
+    RetriesSyncs,
     /// The API answers requests otherwise than its rules say.
     Answers(Answers),
 }
@@ -163,6 +165,8 @@ impl Saboteur {
                 driven.log = Arc::new(|_, _| Box::new(damage::Damaged::new(*damage)));
             } else if let Wrong::NeverSyncs = wrong {
                 driven.log = Arc::new(|config, _| Box::new(OnDisk::that_never_syncs(config)));
+            } else if let Wrong::RetriesSyncs = wrong {
+                driven.log = Arc::new(|config, _| Box::new(OnDisk::that_retries_syncs(config)));
             } else if let Wrong::Answers(answers) = wrong {
                 driven.answers = *answers;
             }

@@ -115,6 +115,24 @@ fn a_journal_that_never_syncs_is_found_out() {
 }
 
 #[test]
+fn a_journal_that_syncs_again_and_believes_it_is_found_out() {
+    let lost = |log: OnDisk, keep: u64| {
+        let mut agent = Agent::new(log);
+        agent.live(5);
+        let event = agent.next();
+        if agent.log.torn(&event, &mut *agent.brain, keep).unwrap() {
+            agent.fold(event);
+        }
+        let recovered = agent.log.recover(&production(Config::default()));
+        let kept = recovered.ok().and_then(|_| agent.log.durable().ok()).unwrap_or_default();
+        kept != agent.acknowledged
+    };
+    let found = (0..200).filter(|keep| lost(OnDisk::that_retries_syncs(&Config::default()), *keep)).count();
+    assert!(found > 2, "{found}");
+    assert_eq!((0..200).find(|keep| lost(OnDisk::new(&Config::default()), *keep)), None);
+}
+
+#[test]
 fn the_swarm_runs_on_it_and_is_clean() {
     let mut torn = 0;
     for seed in 0..24 {

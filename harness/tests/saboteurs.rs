@@ -33,6 +33,12 @@ fn stories() -> BTreeMap<String, Scenario> {
     );
     let crashes = Scenario::parse(&text, "crashes-again-and-again").expect("a story");
     stories.insert("crashes-again-and-again".to_owned(), crashes);
+    // With these bits the first sync fails, and the page that it was to write is dropped.
+    let text = "steps:\n- create: {apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {containers: [{name: app, image: \
+         registry.local/busybox:1}]}}\n- settle\n- fault: {crash: unsynced, keep: 107}\n- exit: {pod: web, container: app, \
+         code: 1}\n- settle\n";
+    let failed = Scenario::parse(text, "a-sync-fails").expect("a story");
+    stories.insert("a-sync-fails".to_owned(), failed);
     let text = "steps:\n- hold: {operation: sandbox}\n- create: {apiVersion: v1, kind: Pod, metadata: {name: web}, spec: \
          {containers: [{name: app, image: registry.local/busybox:1}]}}\n- advance: 5s\n- dynamic: {pod: web, patch: {spec: \
          {containers: [{name: tool, image: registry.local/busybox:1}]}}}\n- settle\n";

@@ -54,39 +54,55 @@ pub(crate) fn unpack(header: &SegmentHeader, packed: &[u8], path: &str) -> Resul
     let mut raw = header.encode(false).to_vec();
     let (mut at, mut record) = (HEADER, header.first_record);
     loop {
-        let damaged = |what| Err(Error::Damaged { file: path.to_owned(), offset: at as u64, record, what });
-        let Some(block) = packed.get(at..at + BLOCK_HEADER) else { return damaged(Damage::Short) };
-        let (raw_len, packed_len) = (u32_at(block, 24) as usize, u32_at(block, 28) as usize);
-        let Some(bytes) = packed.get(at + BLOCK_HEADER..at + BLOCK_HEADER + packed_len) else {
-            return damaged(Damage::Short);
+        let before = raw.len();
+        let damaged = |offset, record, what| Error::Damaged { file: path.to_owned(), offset, record, what };
+        let (end, first) =
+            unpack_block(header, packed, at, &mut raw).map_err(|what| damaged(at as u64, record, what))?;
+        (at, record) = (end, first);
+        if raw.len() > before {
+            continue;
+        }
+        return if at == packed.len() {
+            Ok(raw)
+        } else {
+            Err(damaged(at as u64, record, Damage::StrayBytes))
         };
-        let checked = &packed[at + 8..at + BLOCK_HEADER + packed_len];
-        if u64_at(block, 0) != xxh3_64_with_seed(checked, header.seed())
-            || u64_at(block, 8) != raw.len() as u64
-            || raw_len > BLOCK
-        {
-            return damaged(Damage::Block);
-        }
-        if raw_len == 0 {
-            let end = at + BLOCK_HEADER + packed_len;
-            if end == packed.len() {
-                return Ok(raw);
-            }
-            return Err(Error::Damaged {
-                file: path.to_owned(),
-                offset: end as u64,
-                record: u64_at(block, 16),
-                what: Damage::StrayBytes,
-            });
-        }
-        let start = raw.len();
-        raw.resize(start + raw_len, 0);
-        if lz4_flex::block::decompress_into(bytes, &mut raw[start..]).ok() != Some(raw_len) {
-            return damaged(Damage::Block);
-        }
-        record = u64_at(block, 16);
-        at += BLOCK_HEADER + packed_len;
     }
+}
+
+/// Appends a block's bytes; none, if it is the last. Returns where it ends, and the first record that begins in it.
+fn unpack_block(
+    header: &SegmentHeader,
+    packed: &[u8],
+    at: usize,
+    raw: &mut Vec<u8>,
+) -> Result<(usize, u64), Damage> {
+    let block = packed.get(at..at + BLOCK_HEADER).ok_or(Damage::Short)?;
+    let (raw_len, packed_len) = (u32_at(block, 24) as usize, u32_at(block, 28) as usize);
+    let end = at + BLOCK_HEADER + packed_len;
+    let bytes = packed.get(at + BLOCK_HEADER..end).ok_or(Damage::Short)?;
+    if u64_at(block, 0) != xxh3_64_with_seed(&packed[at + 8..end], header.seed())
+        || u64_at(block, 8) != raw.len() as u64
+        || raw_len > BLOCK
+    {
+        return Err(Damage::Block);
+    }
+    let start = raw.len();
+    raw.resize(start + raw_len, 0);
+    if raw_len > 0 && lz4_flex::block::decompress_into(bytes, &mut raw[start..]).ok() != Some(raw_len) {
+        return Err(Damage::Block);
+    }
+    Ok((end, u64_at(block, 16)))
+}
+
+/// As many bytes as hold the first block of any segment, packed or not: LZ4 makes what it can't shrink a 255th longer.
+pub(crate) const FRONT: usize = HEADER + BLOCK_HEADER + BLOCK + BLOCK / 255 + 16;
+
+/// The front of the uncompressed segment, out of the first [`FRONT`] bytes of a compressed one.
+pub(crate) fn unpack_front(header: &SegmentHeader, packed: &[u8]) -> Result<Vec<u8>, Damage> {
+    let mut raw = header.encode(false).to_vec();
+    unpack_block(header, packed, HEADER, &mut raw)?;
+    Ok(raw)
 }
 
 /// Puts a compressed file in a sealed segment's place. At no moment is there none: the new one is whole and durable

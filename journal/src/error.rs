@@ -105,9 +105,7 @@ pub enum Error {
         known: u16,
     },
     /// A whole file in a format that this program does not know.
-    #[error(
-        "{file}: format {format}, but this nodefold knows formats 1 to {known}; use the version that wrote it"
-    )]
+    #[error("{file}: format {format}, but this nodefold knows format {known}; use the version that wrote it")]
     UnknownFormat {
         /// The file.
         file: String,

@@ -43,10 +43,10 @@ pub(crate) enum Fault {
 /// Begins a record at the end of `out`; the body is appended after it. Returns where it begins.
 pub(crate) fn begin(out: &mut Vec<u8>, kind: u16, version: u16) -> usize {
     let start = out.len();
-    out.extend_from_slice(&[0; 12]);
-    out.extend_from_slice(&kind.to_le_bytes());
-    out.extend_from_slice(&version.to_le_bytes());
-    out.extend_from_slice(&[0; 8]);
+    let mut header = [0; HEADER];
+    header[12..14].copy_from_slice(&kind.to_le_bytes());
+    header[14..16].copy_from_slice(&version.to_le_bytes());
+    out.extend_from_slice(&header);
     start
 }
 

@@ -42,7 +42,7 @@
 //!   +---------+---------+-------+-------------+---------------+--------------+--------+--------+------+----------+--
 //!   | nodefold| format  | form  | journal id  | first record  | first batch  | since  | chain  | 0    | checksum | batches, zeros
 //!   +---------+---------+-------+-------------+---------------+--------------+--------+--------+------+----------+--
-//!    8 bytes   u32 = 1   u32     u128          u64             u64            u64 ns   32       32     xxh3-64 of 0..120
+//!    8 bytes   u32 = 2   u32     u128          u64             u64            u64 ns   32       32     xxh3-64 of 0..120
 //!    form 0: raw; 1: compressed. since, chain: the latest time and the chain before the segment.
 //!
 //! batch: records, the last of them a BatchEnd. Its first header never crosses a 512-byte sector: zeros fill the gap.
@@ -65,7 +65,7 @@
 //!        6 Skipped   record, reason                  `apply` panics on that record
 //!        7 Note      at, mark, text
 //!
-//!   chain = blake3(chain before, the batch's records as they are on disk, the BatchEnd's body up to its chain)
+//!   chain = blake3(the batch's records as they are on disk, the BatchEnd's body up to its chain, the chain before)
 //!
 //! compressed segment (.segz): the segment header, then blocks of 256 KiB, the last one empty
 //!   0             8            16             24         28            32
@@ -134,7 +134,7 @@ pub use difference::{Difference, Differs, FieldDifference, PodDifference};
 pub use error::{Damage, Error};
 pub use fold::Fold;
 pub use log::Position;
-pub use reader::{Entry, Reader};
+pub use reader::{Entry, Reader, beginning};
 pub use record::{BatchEnd, Foreign, Header, Kind, Note, Record, Skipped, SnapshotMark};
 pub use replay::{Replayed, Report, Step, replay, replay_each, verify};
 pub use resume::{Resumed, resume};

@@ -146,6 +146,8 @@ struct Open {
     segment: Segment,
     last: bool,
     offset: usize,
+    /// Where the last batch that was read begins.
+    last_batch: usize,
     next_record: u64,
     next_batch: u64,
     chain: [u8; 32],
@@ -156,6 +158,8 @@ struct Open {
 pub(crate) struct End {
     pub segment: SegmentName,
     pub offset: usize,
+    /// The bytes of the last batch, up to `offset`.
+    pub last_batch: Vec<u8>,
     pub file_len: usize,
     pub next_record: u64,
     pub next_batch: u64,
@@ -214,6 +218,7 @@ impl Batches {
         self.current = Some(Open {
             last: self.next_segment == self.log.segments.len(),
             offset: segment::HEADER,
+            last_batch: segment::HEADER,
             next_record: segment.header.first_record,
             next_batch: segment.header.first_batch,
             chain: segment.header.chain,
@@ -244,9 +249,12 @@ impl Batches {
 
     /// Decodes a record of the batch.
     pub fn decode(&self, frame: &Frame) -> Result<(Kind, Record), Error> {
-        let place = Place { file: self.path(), offset: frame.offset as u64, record: frame.number };
-        let kind = record::known(place, frame.kind, frame.version)?;
-        Ok((kind, record::decode(place, kind, frame.body(self.bytes()))?))
+        decode(self.path(), self.bytes(), frame)
+    }
+
+    /// Which segment is loaded next.
+    pub fn next_segment(&self) -> usize {
+        self.next_segment
     }
 
     /// Where the log ends; to be asked once `advance` has said that it does.
@@ -255,6 +263,7 @@ impl Batches {
         Some(End {
             segment: self.log.segments[self.segment_index()].0,
             offset: open.offset,
+            last_batch: open.segment.bytes[open.last_batch..open.offset].to_vec(),
             file_len: open.segment.bytes.len(),
             next_record: open.next_record,
             next_batch: open.next_batch,
@@ -263,18 +272,26 @@ impl Batches {
     }
 }
 
+/// Decodes a record that lies in these bytes.
+pub(crate) fn decode(file: &str, bytes: &[u8], frame: &Frame) -> Result<(Kind, Record), Error> {
+    let place = Place { file, offset: frame.offset as u64, record: frame.number };
+    let kind = record::known(place, frame.kind, frame.version)?;
+    Ok((kind, record::decode(place, kind, frame.body(bytes))?))
+}
+
 enum Step {
     Batch(Frame, BatchEnd),
     SegmentEnd,
     LogEnd(Option<Cut>),
 }
 
-/// blake3 over the chain before, the batch's records, and its end up to its own chain.
+/// blake3 over the batch's records, its end up to its own chain, and the chain before. The records come first: blake3
+/// hashes sixteen pieces of 1024 bytes side by side, but only where a power of two of them begins.
 pub(crate) fn chain_over(before: &[u8; 32], records: &[u8], end_body: &[u8]) -> [u8; 32] {
     let mut hasher = blake3::Hasher::new();
-    hasher.update(before);
     hasher.update(records);
     hasher.update(&end_body[..end_body.len().saturating_sub(32)]);
+    hasher.update(before);
     *hasher.finalize().as_bytes()
 }
 
@@ -328,7 +345,7 @@ impl Open {
             if let Some(what) = wrong {
                 return Err(self.damaged(frame.offset, number, what));
             }
-            self.offset = frame.end();
+            (self.last_batch, self.offset) = (self.offset, frame.end());
             self.next_record = number + 1;
             self.next_batch += 1;
             self.chain = end.chain;

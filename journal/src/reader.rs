@@ -1,9 +1,12 @@
 //! Reading a log record by record, from any record or time on, without taking its lock.
 
 use crate::error::Error;
-use crate::frame::Frame;
-use crate::log::{Batches, Log, Position};
-use crate::record::Record;
+use crate::fold::Fold;
+use crate::frame::{self, Frame};
+use crate::log::{Batches, Log, Position, decode};
+use crate::record::{Kind, Record};
+use crate::segment;
+use crate::snapshot::{self, Form};
 use crate::storage::Storage;
 use crate::tail::Cut;
 use nodefold_core::time::Time;
@@ -22,6 +25,9 @@ pub struct Entry {
     pub offset: u64,
     /// The latest time up to and with it: never less than that of the record before.
     pub at: Time,
+    /// Facts that were folded before its batch, and those of its batch up to and with it. A fact of the batch on which
+    /// the fold panicked is counted here: that it did is said only later.
+    pub facts: u64,
     /// What it says.
     pub record: Record,
 }
@@ -34,6 +40,7 @@ pub struct Reader {
     next: usize,
     path: Arc<str>,
     at: Time,
+    facts: u64,
     from: Position,
     done: bool,
 }
@@ -50,6 +57,29 @@ impl Reader {
         Ok(Reader::at(log, from))
     }
 
+    /// Reads from the beginning of the segment that holds a place: no segment before it is read, and the state before it
+    /// can be asked for.
+    pub fn open_before(storage: &Arc<dyn Storage>, place: Position) -> Result<Reader, Error> {
+        let log = Log::open(storage.clone())?;
+        let mut reader = Reader::at(log, place);
+        reader.from = Position::Record(1);
+        Ok(reader)
+    }
+
+    /// The state before the segment that is read next, from the snapshot that was written when it began. `None`: that is the
+    /// first segment, or the snapshot is none that this program can read.
+    pub fn state_before<F: Fold>(&self) -> Option<F> {
+        let (_, header) = self.log.segments.get(self.batches.next_segment())?;
+        let records = header.first_record - 1;
+        let load = |form| snapshot::load::<F>(&*self.log.storage, form, records, header.id);
+        load(Form::Layout).or_else(|_| load(Form::Portable)).ok().map(|(_, fold)| fold)
+    }
+
+    /// Whether it reads from the first record on.
+    pub fn is_at_the_first_segment(&self) -> bool {
+        self.batches.next_segment() == 0
+    }
+
     /// Goes to another place.
     pub fn seek(&mut self, to: Position) {
         *self = Reader::at(self.log.clone(), to);
@@ -61,7 +91,16 @@ impl Reader {
             Position::Time(at) => log.segment_of_time(at),
         };
         let at = log.segments[segment].1.since;
-        Reader { batches: log.batches(segment), log, next: 0, path: "".into(), at, from, done: false }
+        Reader {
+            batches: log.batches(segment),
+            log,
+            next: 0,
+            path: "".into(),
+            at,
+            facts: 0,
+            from,
+            done: false,
+        }
     }
 
     /// What follows the last whole batch; known once the iterator has ended.
@@ -89,6 +128,7 @@ impl Reader {
                 file: self.path.clone(),
                 offset: frame.offset as u64,
                 at: self.at,
+                facts: self.facts,
                 record,
             }));
         }
@@ -100,19 +140,44 @@ impl Reader {
                 let next = self.next;
                 self.next += 1;
                 if next <= self.batches.frames.len() {
-                    return Ok(Some((
-                        self.batches.frames.get(next).copied().unwrap_or(*end_frame),
-                        end.batch,
-                    )));
+                    let frame = self.batches.frames.get(next).copied().unwrap_or(*end_frame);
+                    self.facts += u64::from(frame.kind == Kind::Fact.number());
+                    return Ok(Some((frame, end.batch)));
                 }
             }
             if !self.batches.advance()? {
                 return Ok(None);
             }
             self.next = 0;
+            self.facts = self.batches.end.as_ref().map_or(0, |(_, end)| end.events);
             self.path = self.batches.shared_path();
         }
     }
+}
+
+/// When the first record that has a time happened. It is in the first batches, so that the first segment's front tells.
+pub fn beginning(storage: &Arc<dyn Storage>) -> Result<Time, Error> {
+    let log = Log::open(storage.clone())?;
+    let front = segment::load_front(&**storage, &log.segments[0].0)?;
+    let (mut at, mut first) = (segment::HEADER, None);
+    while let Ok(frame) = frame::parse(&front.bytes, at, front.header.seed()) {
+        let (kind, record) = decode(&front.path, &front.bytes, &frame)?;
+        first = first.or(record.at().filter(|at| *at > Time(0)));
+        at = frame.end();
+        if kind == Kind::BatchEnd {
+            // Only a whole batch is in the log.
+            if let Some(first) = first {
+                return Ok(first);
+            }
+            at = frame::batch_start(at);
+        }
+    }
+    for entry in Reader::at(log, Position::Record(1)) {
+        if let Some(at) = entry?.record.at().filter(|at| *at > Time(0)) {
+            return Ok(at);
+        }
+    }
+    Ok(Time(0))
 }
 
 impl Iterator for Reader {

@@ -164,7 +164,7 @@ pub struct BatchEnd {
     pub commands: u128,
     /// Pods touched since the batch before, with their digests then (zero: gone).
     pub touched: Vec<(PodUid, u128)>,
-    /// blake3 over the chain before, the batch's records, and this record up to here. Stays last.
+    /// blake3 over the batch's records, this record up to here, and the chain before. Stays last.
     pub chain: [u8; 32],
 }
 

@@ -11,8 +11,9 @@ use xxhash_rust::xxh3::xxh3_64;
 /// Bytes before the first record.
 pub(crate) const HEADER: usize = 128;
 const MAGIC: &[u8; 8] = b"nodefold";
-/// The format of the files, as distinct from that of the records.
-pub(crate) const FORMAT: u32 = 1;
+/// The format of the files, as distinct from that of the records. Format 1, whose chains began with the chain before, was
+/// never released and is not read.
+pub(crate) const FORMAT: u32 = 2;
 const RAW: u32 = 0;
 const COMPRESSED: u32 = 1;
 
@@ -60,7 +61,7 @@ impl SegmentHeader {
             return damaged(Damage::FileHeader);
         }
         let format = u32_at(bytes, 8);
-        if format == 0 || format > FORMAT {
+        if format != FORMAT {
             return Err(Error::UnknownFormat { file: file.to_owned(), format, known: FORMAT });
         }
         let mut chain = [0; 32];
@@ -118,18 +119,51 @@ pub(crate) struct Segment {
     pub bytes: Vec<u8>,
 }
 
+/// A segment file's first bytes, and the name of the form that it has now. Who reads while a node writes may have listed
+/// a segment that has been compressed meanwhile.
+fn read(storage: &dyn Storage, name: &SegmentName, limit: u64) -> Result<(SegmentName, Vec<u8>), Error> {
+    let failed = |name: &SegmentName, e| io_error("read", storage.path(&name.file()), 0, e);
+    match storage.read(&name.file(), limit) {
+        Ok(bytes) => Ok((*name, bytes)),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound && !name.compressed => {
+            let now = SegmentName { compressed: true, ..*name };
+            let bytes = storage.read(&now.file(), limit).map_err(|_| failed(name, e))?;
+            Ok((now, bytes))
+        }
+        Err(e) => Err(failed(name, e)),
+    }
+}
+
 /// Reads a segment's header only.
 pub(crate) fn read_header(storage: &dyn Storage, name: &SegmentName) -> Result<SegmentHeader, Error> {
-    let (file, path) = (name.file(), storage.path(&name.file()));
-    let bytes = storage.read(&file, HEADER as u64).map_err(|e| io_error("read", path.clone(), 0, e))?;
-    SegmentHeader::decode(&bytes, &path, name)
+    let (name, bytes) = read(storage, name, HEADER as u64)?;
+    SegmentHeader::decode(&bytes, &storage.path(&name.file()), &name)
 }
 
 /// Reads a segment whole.
 pub(crate) fn load(storage: &dyn Storage, name: &SegmentName) -> Result<Segment, Error> {
-    let (file, path) = (name.file(), storage.path(&name.file()));
-    let bytes = storage.read(&file, u64::MAX).map_err(|e| io_error("read", path.clone(), 0, e))?;
-    let header = SegmentHeader::decode(&bytes, &path, name)?;
+    let (name, bytes) = read(storage, name, u64::MAX)?;
+    let path = storage.path(&name.file());
+    let header = SegmentHeader::decode(&bytes, &path, &name)?;
     let bytes = if name.compressed { compress::unpack(&header, &bytes, &path)? } else { bytes };
+    Ok(Segment { path: path.into(), header, bytes })
+}
+
+/// Reads a segment's front: what was written first, a quarter of a megabyte at most.
+pub(crate) fn load_front(storage: &dyn Storage, name: &SegmentName) -> Result<Segment, Error> {
+    let (name, bytes) = read(storage, name, compress::FRONT as u64)?;
+    let path = storage.path(&name.file());
+    let header = SegmentHeader::decode(&bytes, &path, &name)?;
+    let bytes = if name.compressed {
+        let damaged = |what| Error::Damaged {
+            file: path.clone(),
+            offset: HEADER as u64,
+            record: header.first_record,
+            what,
+        };
+        compress::unpack_front(&header, &bytes).map_err(damaged)?
+    } else {
+        bytes
+    };
     Ok(Segment { path: path.into(), header, bytes })
 }

@@ -149,7 +149,9 @@ impl Writer {
         Ok(writer)
     }
 
-    /// Goes on after recovery.
+    /// Goes on after recovery. What was read may be in the page cache alone: after a failed sync Linux takes dirty pages for
+    /// clean, and no later sync writes them. So the last batch, the only one that nobody may have acknowledged, is written
+    /// again, and synced before anything follows it; likewise the names.
     pub(crate) fn go_on(
         storage: Arc<dyn Storage>,
         options: Options,
@@ -163,12 +165,21 @@ impl Writer {
             let path = || storage.path(&end.segment.file());
             let mut file = storage.open(&end.segment.file()).map_err(|e| io_error("open", path(), 0, e))?;
             let offset = end.offset as u64;
+            let begin = offset - end.last_batch.len() as u64;
+            write_all_at(&mut *file, begin, &end.last_batch)
+                .map_err(|e| io_error("write the last batch again to", path(), offset - begin, e))?;
             if torn {
-                file.set_len(offset).and_then(|()| file.sync()).map_err(|e| io_error("cut", path(), 0, e))?;
+                file.set_len(offset).map_err(|e| io_error("cut", path(), 0, e))?;
+            }
+            if options.sync {
+                file.sync().map_err(|e| io_error("sync", path(), 0, e))?;
             }
             let filled = if torn { offset } else { end.file_len as u64 };
             Some(OpenSegment { name: end.segment, file, end: offset, filled })
         };
+        if options.sync {
+            storage.sync_dir().map_err(|e| io_error("sync", storage.path(""), 0, e))?;
+        }
         Ok(Writer {
             storage,
             options,

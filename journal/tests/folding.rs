@@ -9,9 +9,12 @@ use nodefold_core::ids::PodUid;
 use nodefold_core::time::Time;
 use nodefold_core::{Config, Event, Fact, Node};
 use nodefold_journal::{
-    Differs, Error, Fold, Memory, Options, Position, Reader, Record, SOFTWARE, replay, replay_each, resume,
-    verify,
+    Differs, Error, Fold, LockGuard, Memory, Options, Position, Reader, Record, SOFTWARE, Storage,
+    StorageFile, beginning, replay, replay_each, resume, verify,
 };
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::{Arc, Mutex};
 
 /// Takes a snapshot after every batch, and keeps the digest after every event.
 fn with_snapshots<F: Fold>(batches: &[u64]) -> (Memory, Vec<nodefold_core::Digest>) {
@@ -320,4 +323,104 @@ fn every_record_is_shown_with_what_it_caused() {
             ("BatchEnd", 0, 4),
         ]
     );
+}
+
+/// A directory that remembers what was read of it.
+struct Watched {
+    inner: Arc<dyn Storage>,
+    read: Mutex<Vec<(String, usize)>>,
+}
+
+impl Storage for Watched {
+    fn path(&self, name: &str) -> String {
+        self.inner.path(name)
+    }
+    fn lock(&self) -> io::Result<Option<Box<dyn LockGuard>>> {
+        self.inner.lock()
+    }
+    fn list(&self) -> io::Result<Vec<String>> {
+        self.inner.list()
+    }
+    fn read(&self, name: &str, limit: u64) -> io::Result<Vec<u8>> {
+        let bytes = self.inner.read(name, limit)?;
+        self.read.lock().unwrap().push((name.to_owned(), bytes.len()));
+        Ok(bytes)
+    }
+    fn create(&self, name: &str) -> io::Result<Box<dyn StorageFile>> {
+        self.inner.create(name)
+    }
+    fn open(&self, name: &str) -> io::Result<Box<dyn StorageFile>> {
+        self.inner.open(name)
+    }
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.inner.rename(from, to)
+    }
+    fn remove(&self, name: &str) -> io::Result<()> {
+        self.inner.remove(name)
+    }
+    fn sync_dir(&self) -> io::Result<()> {
+        self.inner.sync_dir()
+    }
+}
+
+#[test]
+fn a_segment_is_read_without_those_before_it_and_its_state_is_known() {
+    for compress in [false, true] {
+        let mut live = Live::<Right>::new(Options { compress, ..small() });
+        let mut digests = BTreeMap::new();
+        for _ in 0..40 {
+            live.batch(7).unwrap();
+            digests.insert(live.fold.event_count().0, live.fold.digest());
+        }
+        let (memory, _) = live.stop();
+        let all: Vec<_> = Reader::open(&memory.storage()).unwrap().map(|e| e.unwrap()).collect();
+        let mut facts = 0;
+        for entry in &all {
+            facts += u64::from(matches!(entry.record, Record::Fact(_)));
+            assert_eq!(entry.facts, facts, "record {}", entry.number);
+        }
+        assert_eq!(beginning(&memory.storage()).unwrap(), Time(1_000_000));
+        for entry in all.iter().step_by(23) {
+            let watched = Arc::new(Watched { inner: memory.storage(), read: Mutex::default() });
+            let storage: Arc<dyn Storage> = watched.clone();
+            let reader = Reader::open_before(&storage, Position::Record(entry.number)).unwrap();
+            assert_eq!(reader.is_at_the_first_segment(), entry.file == all[0].file);
+            let state = reader.state_before::<Right>();
+            let entries: Vec<_> = reader.map(|e| e.unwrap()).collect();
+            let first = all.iter().position(|e| e.file == entry.file).unwrap();
+            assert_eq!(entries, all[first..], "the whole segment, and what follows");
+            match state {
+                Some(mut state) => {
+                    let events = state.event_count().0;
+                    assert_eq!((events, state.digest()), (entries[0].facts, digests[&events]));
+                }
+                None => assert_eq!(first, 0, "only before the first segment there is no state"),
+            }
+            let segments = |name: &str| name.ends_with(".seg") || name.ends_with(".segz");
+            for (name, bytes) in &*watched.read.lock().unwrap() {
+                let is_earlier = segments(name) && !entries.iter().any(|e| e.file.ends_with(name.as_str()));
+                assert!(!is_earlier || *bytes <= 128, "{bytes} bytes of {name} were read");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_journal_is_read_while_its_node_goes_on_and_compresses_it() {
+    let mut live = Live::<Right>::new(small());
+    for _ in 0..20 {
+        live.batch(7).unwrap();
+    }
+    let storage = live.memory.storage();
+    let mut reader = Reader::open(&storage).unwrap();
+    let before: Vec<_> = reader.by_ref().take(10).map(|e| e.unwrap()).collect();
+    for _ in 0..20 {
+        live.batch(7).unwrap();
+    }
+    assert!(live.writer.compress_sealed().unwrap() > 3);
+    let facts =
+        before.into_iter().chain(reader.map(|e| e.unwrap())).filter(|e| matches!(e.record, Record::Fact(_)));
+    let facts: Vec<u64> = facts.map(|e| e.facts).collect();
+    assert!(facts.len() >= 140, "at least what was there when it was opened: {}", facts.len());
+    assert_eq!(facts, (1..=facts.len() as u64).collect::<Vec<_>>());
 }

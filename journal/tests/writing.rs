@@ -106,7 +106,7 @@ fn whichever_write_or_sync_fails_nothing_acknowledged_is_lost() {
     assert!(writes > 30 && syncs > 30, "{writes} writes, {syncs} syncs");
     check_after(&memory, all, "no fault");
     let faults = (1..=writes).flat_map(|n| [Fault::Write(n), Fault::TornWrite(n)]);
-    for fault in faults.chain((1..=syncs).map(Fault::Sync)) {
+    for fault in faults.chain((1..=syncs).flat_map(|n| [Fault::Sync(n), Fault::ForgottenSync(n)])) {
         for crash in [false, true] {
             let memory = Memory::new();
             memory.arm(Some(fault));
@@ -247,4 +247,47 @@ fn sealed_segments_compress_and_read_the_same() {
     let resumed = resume::<Right>(both.storage(), small()).unwrap();
     assert_eq!(resumed.removed, [name.trim_end_matches('z')]);
     assert_eq!(facts(&both).unwrap(), before);
+}
+
+#[test]
+fn after_a_failed_sync_nothing_rests_on_what_only_the_page_cache_has() {
+    let (mut kept, mut dropped) = (0, 0);
+    for (nth, evicted) in (1..=4).flat_map(|nth| [(nth, false), (nth, true)]) {
+        for before in 0..12 {
+            let mut live = Live::<Right>::new(small());
+            for _ in 0..before {
+                live.batch(9).unwrap();
+            }
+            live.memory.arm(Some(Fault::ForgottenSync(nth)));
+            let mut acknowledged = before * 9;
+            while live.batch(9).is_ok() {
+                acknowledged += 9;
+            }
+            let again = live.batch(1).err().unwrap();
+            assert!(matches!(again, Error::Poisoned { .. }), "no second attempt: {again}");
+            let Live { memory, writer, .. } = live;
+            drop(writer);
+            memory.arm(None);
+            memory.evict(&mut || evicted);
+            let resumed = resume::<Right>(memory.storage(), small()).unwrap();
+            let found = resumed.fold.event_count().0;
+            assert!(found == acknowledged || found == acknowledged + 9, "{found} of {acknowledged}");
+            if found > acknowledged {
+                kept += 1
+            } else {
+                dropped += 1
+            }
+            let mut live = Live { memory, writer: resumed.writer, fold: resumed.fold, next: found + 1 };
+            live.batch(2).unwrap();
+            live.memory.crash(&mut || false);
+            let expected: Vec<_> = (1..=found + 2).map(event).collect();
+            assert_eq!(
+                facts(&live.memory).unwrap(),
+                expected,
+                "sync {nth} after {before}, evicted: {evicted}"
+            );
+            assert!(verify::<Right>(&live.memory.storage()).unwrap().report.difference.is_none());
+        }
+    }
+    assert!(kept > 10 && dropped > 10, "{kept} kept, {dropped} dropped");
 }

@@ -11,7 +11,12 @@ use nodefold_core::command::Command;
 use nodefold_core::event::Event;
 use nodefold_core::time::Time;
 use nodefold_core::{Config, Node};
-use nodefold_journal::{Error, Fault, Memory, Options, Reader, Record, Resumed, Writer, resume, verify};
+use nodefold_journal::{
+    Error, Fault, LockGuard, Memory, Options, Reader, Record, Resumed, Storage, StorageFile, Writer, resume,
+    verify,
+};
+use std::io;
+use std::sync::Arc;
 
 /// The stream of the API's requests.
 const API_STREAM: &str = "api";
@@ -33,6 +38,10 @@ pub struct OnDisk {
     requests: Vec<(Time, Vec<u8>)>,
     /// The disk is full, as far as the agent has noticed.
     is_full: bool,
+    /// The last death left what its successor reads in the page cache alone.
+    is_cached_only: bool,
+    /// Whether the agent takes a sync that failed and then worked for one that worked.
+    retries_syncs: bool,
     /// What is left of the bits of the last death: they say whether its recovery is cut short, too.
     bits: Bits,
 }
@@ -48,7 +57,8 @@ enum Death {
     Refused,
     /// The disk takes a byte at a time, and the agent dies when all is synced.
     Short,
-    /// The sync fails, and the agent dies of it; the disk goes on.
+    /// The sync fails, and the agent dies of it; the machine goes on, and its page cache takes what was written for clean:
+    /// some of it is read from the disk again, as it was before, and the rest is lost with the next loss of power.
     SyncFailed,
 }
 
@@ -62,6 +72,8 @@ impl OnDisk {
             writer: None,
             requests: Vec::new(),
             is_full: false,
+            is_cached_only: false,
+            retries_syncs: false,
             bits: Bits(0),
         }
     }
@@ -73,8 +85,17 @@ impl OnDisk {
         log
     }
 
+    /// One whose writer syncs again when that failed, and believes the second answer.
+    pub fn that_retries_syncs(config: &Config) -> OnDisk {
+        OnDisk { retries_syncs: true, ..OnDisk::new(config) }
+    }
+
     fn resume(&self) -> Result<Resumed<Node>, Error> {
-        resume::<Node>(self.disk.storage(), self.options.clone())
+        resume::<Node>(self.storage(), self.options.clone())
+    }
+
+    fn storage(&self) -> Arc<dyn Storage> {
+        if self.retries_syncs { Retrying::over(self.disk.storage()) } else { self.disk.storage() }
     }
 
     /// Begins the journal with the first fact.
@@ -83,7 +104,7 @@ impl OnDisk {
             // As the agent opens it: an agent that died before its first fact left an empty journal, or none.
             let made = match self.resume() {
                 Err(Error::NotAJournal { .. }) => {
-                    Writer::create(self.disk.storage(), self.options.clone(), &self.config, before)
+                    Writer::create(self.storage(), self.options.clone(), &self.config, before)
                 }
                 resumed => resumed.map(|resumed| resumed.writer),
             };
@@ -147,7 +168,8 @@ impl FactLog for OnDisk {
         // A batch may begin a segment: then there are several writes, and several syncs.
         let nth = 1 + self.bits.next() % 3;
         self.disk.arm(Some(match death {
-            Death::Unsynced | Death::SyncFailed => Fault::Sync(nth),
+            Death::Unsynced => Fault::Sync(nth),
+            Death::SyncFailed => Fault::ForgottenSync(nth),
             Death::Torn => Fault::TornWrite(nth),
             Death::Refused => Fault::Write(nth),
             Death::Short => Fault::ShortWrites(nth),
@@ -161,24 +183,31 @@ impl FactLog for OnDisk {
                 self.disk.crash(&mut || bits.next() & 1 == 1);
             }
             // The machine goes on, and so does its page cache.
-            Death::Refused | Death::Short | Death::SyncFailed => self.disk.crash(&mut || true),
+            Death::Refused | Death::Short => self.disk.crash(&mut || true),
+            Death::SyncFailed => {
+                self.disk.arm(None);
+                let bits = &mut self.bits;
+                self.disk.evict(&mut || bits.next() & 1 == 1);
+                self.is_cached_only = true;
+            }
         }
         // What the next agent will find: asked of a copy, so that it finds the disk as the death left it.
         let found = resume::<Node>(self.disk.copy().storage(), self.options.clone()).map_err(refused)?;
         let survived = found.fold.event_count().0 > facts;
-        if acknowledged && !survived {
-            return Err(LogError(format!("{} was acknowledged, and is lost", event.fact.name())));
-        }
         if survived {
             self.requests.clear();
         }
-        Ok(survived)
+        // What was acknowledged counts as there: that it is lost is for the next agent's start to tell (D2).
+        Ok(survived || acknowledged)
     }
 
     fn lose_power(&mut self) {
         // All that was not synced is lost; which part of it may be, deaths during a write draw.
         self.writer = None;
-        self.disk.crash(&mut || false);
+        // What a death left in the page cache was counted as survived or not when it was; if power goes before the next agent
+        // has looked, the disk had it after all.
+        let had = std::mem::take(&mut self.is_cached_only);
+        self.disk.crash(&mut || had);
     }
 
     fn commands_given(&mut self, commands: &[Command]) {
@@ -201,8 +230,9 @@ impl FactLog for OnDisk {
         self.writer = None;
         // An agent may die again while it recovers: nothing that it mends is synced then.
         if self.bits.next() & 1 == 1 {
-            self.disk.arm(Some(Fault::Sync(1)));
-            if self.resume().is_err() {
+            self.disk.arm(Some(Fault::ForgottenSync(1)));
+            // The machine goes on where the page cache is all that has the last batch; else it loses power, too.
+            if self.resume().is_err() && !self.is_cached_only {
                 let bits = &mut self.bits;
                 self.disk.crash(&mut || bits.next() & 1 == 1);
             }
@@ -213,6 +243,7 @@ impl FactLog for OnDisk {
             return Err(LogError(format!("what it folds to is not what was recorded: {difference}")));
         }
         let mut writer = resumed.writer;
+        self.is_cached_only = false;
         self.keep_requests(&mut writer)?;
         self.writer = Some(writer);
         Ok(Box::new(resumed.fold))
@@ -250,6 +281,59 @@ impl FactLog for OnDisk {
             return Err(LogError(what));
         }
         Ok(())
+    }
+}
+
+/// A disk as a saboteur's agent sees it: a sync that fails is tried again, and the page cache has nothing left to write.
+struct Retrying(Arc<dyn Storage>);
+
+impl Retrying {
+    fn over(storage: Arc<dyn Storage>) -> Arc<dyn Storage> {
+        Arc::new(Retrying(storage))
+    }
+}
+
+impl Storage for Retrying {
+    fn path(&self, name: &str) -> String {
+        self.0.path(name)
+    }
+    fn lock(&self) -> io::Result<Option<Box<dyn LockGuard>>> {
+        self.0.lock()
+    }
+    fn list(&self) -> io::Result<Vec<String>> {
+        self.0.list()
+    }
+    fn read(&self, name: &str, limit: u64) -> io::Result<Vec<u8>> {
+        self.0.read(name, limit)
+    }
+    fn create(&self, name: &str) -> io::Result<Box<dyn StorageFile>> {
+        Ok(Box::new(RetryingFile(self.0.create(name)?)))
+    }
+    fn open(&self, name: &str) -> io::Result<Box<dyn StorageFile>> {
+        Ok(Box::new(RetryingFile(self.0.open(name)?)))
+    }
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.0.rename(from, to)
+    }
+    fn remove(&self, name: &str) -> io::Result<()> {
+        self.0.remove(name)
+    }
+    fn sync_dir(&self) -> io::Result<()> {
+        self.0.sync_dir()
+    }
+}
+
+struct RetryingFile(Box<dyn StorageFile>);
+
+impl StorageFile for RetryingFile {
+    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write_at(offset, bytes)
+    }
+    fn set_len(&mut self, len: u64) -> io::Result<()> {
+        self.0.set_len(len)
+    }
+    fn sync(&mut self) -> io::Result<()> {
+        self.0.sync().or_else(|_| self.0.sync())
     }
 }
 

@@ -55,6 +55,7 @@ impl Sabotaged {
                 | Wrong::Believes(_)
                 | Wrong::Log(_)
                 | Wrong::NeverSyncs
+                | Wrong::RetriesSyncs
                 | Wrong::Answers(_) => {}
             }
         }
@@ -185,6 +186,7 @@ impl Brain for Sabotaged {
             | Wrong::Believes(_)
             | Wrong::Log(_)
             | Wrong::NeverSyncs
+            | Wrong::RetriesSyncs
             | Wrong::Answers(_) => due,
         })
     }

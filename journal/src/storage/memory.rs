@@ -2,12 +2,14 @@
 //! crash keeps any of the sectors that were not synced. For tests, and for the simulated world's crashes.
 
 use super::{LockGuard, Storage, StorageFile};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What a disk writes whole or not at all.
 const SECTOR: usize = 512;
+/// What a page cache has clean or dirty as a whole.
+const PAGE: usize = 4096;
 
 /// Something that goes wrong. The number counts calls of the named kind from now, the next one being 1.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -18,6 +20,9 @@ pub enum Fault {
     TornWrite(u64),
     /// The nth sync fails with EIO; what it was to make durable may be or not.
     Sync(u64),
+    /// The nth sync fails with EIO, and the page cache takes what it was to make durable for clean, as Linux does: programs
+    /// see it until it is [evicted](Memory::evict), no later sync writes it, and only writing it again does.
+    ForgottenSync(u64),
     /// Every write from the nth on writes one byte only.
     ShortWrites(u64),
     /// No more than this many bytes fit on the disk.
@@ -47,6 +52,42 @@ struct Disk {
 struct FileBytes {
     live: Vec<u8>,
     durable: Vec<u8>,
+    /// Pages that a failed sync left clean, by their number.
+    forgotten: BTreeSet<usize>,
+}
+
+impl FileBytes {
+    fn synced(bytes: Vec<u8>) -> FileBytes {
+        FileBytes { live: bytes.clone(), durable: bytes, forgotten: BTreeSet::new() }
+    }
+
+    /// Makes durable what is dirty.
+    fn sync(&mut self) {
+        self.durable.resize(self.live.len(), 0);
+        for (page, bytes) in self.live.chunks(PAGE).enumerate() {
+            if !self.forgotten.contains(&page) {
+                self.durable[page * PAGE..page * PAGE + bytes.len()].copy_from_slice(bytes);
+            }
+        }
+    }
+
+    /// Takes what is dirty for clean.
+    fn forget(&mut self) {
+        for (page, bytes) in self.live.chunks(PAGE).enumerate() {
+            if self.durable.get(page * PAGE..page * PAGE + bytes.len()) != Some(bytes) {
+                self.forgotten.insert(page);
+            }
+        }
+    }
+
+    /// Reads a forgotten page from the disk again.
+    fn evict(&mut self, page: usize) {
+        let end = ((page + 1) * PAGE).min(self.live.len());
+        for at in page * PAGE..end {
+            self.live[at] = self.durable.get(at).copied().unwrap_or(0);
+        }
+        self.forgotten.remove(&page);
+    }
 }
 
 impl Memory {
@@ -63,10 +104,7 @@ impl Memory {
     /// A copy that shares nothing with this one; everything in it is durable, and nobody holds its lock.
     pub fn copy(&self) -> Memory {
         let disk = self.disk();
-        let files = disk
-            .files
-            .iter()
-            .map(|(id, f)| (*id, FileBytes { live: f.live.clone(), durable: f.live.clone() }));
+        let files = disk.files.iter().map(|(id, f)| (*id, FileBytes::synced(f.live.clone())));
         let copy = Disk {
             names: disk.names.clone(),
             durable_names: disk.names.clone(),
@@ -120,9 +158,21 @@ impl Memory {
                     sector[..written.len()].copy_from_slice(written);
                 }
             }
-            (file.live, file.durable) = (survived.clone(), survived);
+            *file = FileBytes::synced(survived);
         }
         (disk.locked, disk.fault) = (None, None);
+    }
+
+    /// The page cache is short of room: of each page that a failed sync left clean, `evict` says whether it is dropped and
+    /// what the disk has is seen instead.
+    pub fn evict(&self, evict: &mut dyn FnMut() -> bool) {
+        for file in self.disk().files.values_mut() {
+            for page in file.forgotten.clone() {
+                if evict() {
+                    file.evict(page);
+                }
+            }
+        }
     }
 
     /// A file's bytes as programs see them now.
@@ -137,7 +187,7 @@ impl Memory {
         let mut disk = self.disk();
         let id = disk.next_file;
         disk.next_file += 1;
-        disk.files.insert(id, FileBytes { live: bytes.clone(), durable: bytes });
+        disk.files.insert(id, FileBytes::synced(bytes));
         disk.names.insert(name.to_owned(), id);
         disk.durable_names.insert(name.to_owned(), id);
     }
@@ -181,7 +231,14 @@ impl Disk {
                     }
                 }
             }
-            Some(Fault::Write(_) | Fault::TornWrite(_) | Fault::ShortWrites(_) | Fault::Sync(_)) | None => {}
+            Some(
+                Fault::Write(_)
+                | Fault::TornWrite(_)
+                | Fault::ShortWrites(_)
+                | Fault::Sync(_)
+                | Fault::ForgottenSync(_),
+            )
+            | None => {}
         }
         let file = self.files.entry(id).or_default();
         let end = offset as usize + taken;
@@ -189,12 +246,17 @@ impl Disk {
             file.live.resize(end, 0);
         }
         file.live[offset as usize..end].copy_from_slice(&bytes[..taken]);
+        if taken > 0 {
+            let dirty = offset as usize / PAGE..=(end - 1) / PAGE;
+            file.forgotten.retain(|page| !dirty.contains(page));
+        }
         failure.map_or(Ok(taken), Err)
     }
 
     fn sync(&mut self) -> io::Result<()> {
         self.syncs += 1;
-        if self.fault == Some(Fault::Sync(self.syncs)) { Err(eio()) } else { Ok(()) }
+        let fails = [Fault::Sync(self.syncs), Fault::ForgottenSync(self.syncs)];
+        if self.fault.is_some_and(|fault| fails.contains(&fault)) { Err(eio()) } else { Ok(()) }
     }
 }
 
@@ -285,14 +347,21 @@ impl StorageFile for OpenFile {
     }
     fn set_len(&mut self, len: u64) -> io::Result<()> {
         let mut disk = self.memory.disk();
-        disk.files.entry(self.id).or_default().live.resize(len as usize, 0);
+        let file = disk.files.entry(self.id).or_default();
+        file.live.resize(len as usize, 0);
+        file.forgotten.retain(|page| page * PAGE < len as usize);
         Ok(())
     }
     fn sync(&mut self) -> io::Result<()> {
         let mut disk = self.memory.disk();
-        disk.sync()?;
+        let synced = disk.sync();
+        let forgets = disk.fault == Some(Fault::ForgottenSync(disk.syncs));
         let file = disk.files.entry(self.id).or_default();
-        file.durable = file.live.clone();
-        Ok(())
+        match (&synced, forgets) {
+            (Ok(()), _) => file.sync(),
+            (Err(_), true) => file.forget(),
+            (Err(_), false) => {}
+        }
+        synced
     }
 }

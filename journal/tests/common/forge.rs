@@ -50,7 +50,7 @@ pub fn frame(seed: u64, number: u64, kind: u16, version: u16, body: &[u8]) -> Ve
 /// A segment's header.
 pub fn segment_header(id: u128, first: u64, form: u32, chain: [u8; 32]) -> Vec<u8> {
     let mut out = b"nodefold".to_vec();
-    out.extend_from_slice(&1u32.to_le_bytes());
+    out.extend_from_slice(&2u32.to_le_bytes());
     out.extend_from_slice(&form.to_le_bytes());
     out.extend_from_slice(&id.to_le_bytes());
     out.extend_from_slice(&first.to_le_bytes());
@@ -111,7 +111,7 @@ pub fn append_records(memory: &Memory, id: u128, records: &[(u16, u16, Vec<u8>)]
         body.extend_from_slice(&[0; 32]); // digest and commands: a reader does not compare them
         body.extend_from_slice(&0u64.to_le_bytes()); // no pods touched
         let mut chain = blake3::Hasher::new();
-        chain.update(&before.chain).update(&bytes[start..]).update(&body);
+        chain.update(&bytes[start..]).update(&body).update(&before.chain);
         body.extend_from_slice(chain.finalize().as_bytes());
         bytes.extend_from_slice(&frame(seed, number, 4, 1, &body));
     }

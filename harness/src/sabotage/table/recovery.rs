@@ -76,6 +76,15 @@ pub(super) static TABLE: &[Saboteur] = &[
         wrong: &[Wrong::NeverSyncs],
         story: "b23-reboot-skips-init",
     },
+    Saboteur {
+        name: "retries-a-failed-sync",
+        about: "Syncs its journal again when that failed, and acknowledges what the page cache has dropped.",
+        races: &[],
+        breaks: Invariant::D2,
+        also: &[],
+        wrong: &[Wrong::RetriesSyncs],
+        story: "a-sync-fails",
+    },
 ];
 
 fn runs_init_again_after_a_restart(memory: &Memory, fact: &Fact, _: &[Command]) -> Vec<Order> {
