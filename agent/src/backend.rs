@@ -96,6 +96,7 @@ impl Linux {
     /// Ends without telling how anything under way ended, as an agent that dies does: what was begun takes effect, what runs
     /// goes on.
     pub fn abandon(self) {
+        self.runtime.leave();
         self.workers.wait();
         self.runtime.let_go();
     }
@@ -335,8 +336,8 @@ fn run_hook(
         }
         None => {
             let seconds = handler["sleep"]["seconds"].as_u64().unwrap_or(0);
-            clock::pause(Nanos(Nanos::secs(seconds).0.min(limit.0)));
-            Ok(())
+            let time = Nanos(Nanos::secs(seconds).0.min(limit.0));
+            runtime.sleep(pod, container, time).map_err(|fault| fault.message)
         }
     }
 }

@@ -173,6 +173,36 @@ fn a_killed_agent_disturbs_nothing_and_the_next_one_knows_what_happened_meanwhil
     node.end();
 }
 
+/// A hook may take minutes. An agent that is asked to end leaves it; the next one stops the container.
+#[test]
+fn an_agent_ends_beside_hooks_that_take_their_time() {
+    let mut node = Node::new();
+    for (name, hook) in
+        [("sleeps", "{sleep: {seconds: 600}}"), ("works", "{exec: {command: [sleep, '600']}}")]
+    {
+        let container = format!(
+            "[{{name: app, image: 'registry.local/busybox:1', command: [sh, -c, \"{LOOP}\"], lifecycle: {{preStop: {hook}}}}}]"
+        );
+        let manifest = pod(name, "Always", &container)
+            .replace("terminationGracePeriodSeconds: 2", "terminationGracePeriodSeconds: 900");
+        assert!(manifest.contains("900"), "{manifest}");
+        node.write(&format!("{name}.yaml"), &manifest);
+    }
+    node.start();
+    for name in ["sleeps", "works"] {
+        node.until_running(name, "app");
+        node.remove(&format!("{name}.yaml"));
+    }
+    node.until("both hooks are under way", |node| {
+        ["sleeps", "works"].iter().all(|name| node.log().contains(&format!("{name}/app#0.0  Stopping")))
+    });
+    std::thread::sleep(Duration::from_millis(300));
+    let since = std::time::Instant::now();
+    node.stop();
+    assert!(since.elapsed() < Duration::from_secs(20), "{:?}", since.elapsed());
+    node.end();
+}
+
 #[test]
 fn a_killed_shim_is_a_lost_sandbox_and_its_containers_are_ended_and_made_again() {
     let mut node = Node::new();

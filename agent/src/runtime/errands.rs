@@ -9,6 +9,7 @@ use crate::layout::{self, Layout};
 use crate::pod::join::{self, Errand, Task};
 use nodefold_core::ids::{ContainerId, PodUid};
 use nodefold_core::time::Nanos;
+use rustix::fd::OwnedFd;
 use serde_json::Value;
 use std::io::Read;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -62,6 +63,15 @@ impl Runtime {
         Ok(command)
     }
 
+    /// Lets time pass for a container's hook: no longer than the container lives, or the agent.
+    pub fn sleep(&self, pod: PodUid, id: &ContainerId, time: Nanos) -> Result<(), Fault> {
+        let process = self.lock().containers.get(&(pod, id.clone())).and_then(|known| known.pidfd.clone());
+        match wait_for(process.as_deref(), &self.leaving, Some(time))? {
+            Waited::InVain | Waited::Ended => Ok(()),
+            Waited::Left => Err(Fault::uncertain("the agent ended while it was under way")),
+        }
+    }
+
     /// Does it, and waits for it, no longer than this.
     pub fn do_errand(
         &self,
@@ -81,11 +91,15 @@ impl Runtime {
             .stderr(Stdio::piped())
             .spawn()
             .attempt(|| "start a process for it")?;
-        let in_time = wait(&child, timeout)?;
+        let waited = wait(&child, &self.leaving, timeout)?;
+        let in_time = waited == Waited::Ended;
         if !in_time {
             child.kill().attempt(|| "end what takes too long")?;
         }
         let status = child.wait().attempt(|| "wait for it")?;
+        if waited == Waited::Left {
+            return Err(Fault::uncertain("the agent ended while it was under way"));
+        }
         let mut said = String::new();
         for pipe in [
             child.stdout.take().map(|p| Box::new(p) as Box<dyn Read>),
@@ -135,19 +149,39 @@ pub fn errand_from_outside(
     })
 }
 
-/// Whether the process ended in time.
-fn wait(child: &std::process::Child, timeout: Option<Nanos>) -> Result<bool, Fault> {
-    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+/// How waiting for something ended.
+#[derive(Copy, Clone, PartialEq, Eq)]
+enum Waited {
+    Ended,
+    InVain,
+    /// The agent ends: whoever comes after it will see.
+    Left,
+}
+
+/// Waits for a process.
+fn wait(child: &std::process::Child, leaving: &OwnedFd, timeout: Option<Nanos>) -> Result<Waited, Fault> {
     let pid = i32::try_from(child.id()).ok().and_then(rustix::process::Pid::from_raw);
     let pid = pid.ok_or_else(|| Fault::refused("a process without a number"))?;
     let pidfd = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty())
         .attempt(|| "open its pidfd")?;
+    wait_for(Some(&pidfd), leaving, timeout)
+}
+
+fn wait_for(pidfd: Option<&OwnedFd>, leaving: &OwnedFd, timeout: Option<Nanos>) -> Result<Waited, Fault> {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
     let span = timeout.map(|time| Timespec {
         tv_sec: i64::try_from(time.0 / 1_000_000_000).unwrap_or(i64::MAX),
         tv_nsec: (time.0 % 1_000_000_000) as _,
     });
-    let ended = poll(&mut [PollFd::new(&pidfd, PollFlags::IN)], span.as_ref()).attempt(|| "wait for it")?;
-    Ok(ended > 0)
+    let mut looked_at = vec![PollFd::new(leaving, PollFlags::IN)];
+    looked_at.extend(pidfd.map(|pidfd| PollFd::new(pidfd, PollFlags::IN)));
+    poll(&mut looked_at, span.as_ref()).attempt(|| "wait for it")?;
+    let seen = |at: usize| looked_at.get(at).is_some_and(|fd| !fd.revents().is_empty());
+    Ok(match (seen(1), seen(0)) {
+        (true, _) => Waited::Ended,
+        (false, true) => Waited::Left,
+        (false, false) => Waited::InVain,
+    })
 }
 
 /// What a handler of a hook or probe does, as a task; `None`: it only lets time pass.

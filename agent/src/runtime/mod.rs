@@ -34,6 +34,7 @@ use nodefold_core::event::{Exit, Fact};
 use nodefold_core::ids::{ContainerId, Name, PodUid};
 use nodefold_core::resources::ResourceList;
 use nodefold_core::time::Time;
+use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::OwnedFd;
 use rustix::mount::MountAttrFlags;
 use std::collections::BTreeMap;
@@ -82,6 +83,8 @@ pub struct Runtime {
     changed: Condvar,
     /// Sandboxes that want a spare process.
     wanting: Sender<(PodUid, u32)>,
+    /// Readable when the agent ends.
+    leaving: OwnedFd,
     watch: Mutex<Option<Arc<Watch>>>,
 }
 
@@ -179,6 +182,8 @@ impl Runtime {
             state: Mutex::new(State::default()),
             changed: Condvar::new(),
             wanting,
+            leaving: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
+                .attempt(|| "make what tells the end")?,
             watch: Mutex::new(None),
         });
         runtime.mount_run()?;
@@ -251,6 +256,12 @@ impl Runtime {
     fn tell(&self, fact: Fact) {
         // Nobody listens any more: the next agent observes.
         self.facts.send(fact).ok();
+    }
+
+    /// Hooks and probes that are under way are waited for no longer.
+    pub fn leave(&self) {
+        // It is readable from then on.
+        rustix::io::write(&self.leaving, &1u64.to_ne_bytes()).ok();
     }
 
     /// Lets go of every shim and ends the threads. Nothing that runs is disturbed.
