@@ -73,6 +73,9 @@ fn exit_with(pid: i32, code: i32) -> Result<(), Fault> {
         ptrace::syscall(traced, None).map_err(io::Error::from).attempt(told)?;
         let mut stop = until_stopped(traced)?;
         while !matches!(stop, WaitStatus::PtraceSyscall(_)) {
+            if matches!(stop, WaitStatus::Exited(..) | WaitStatus::Signaled(..)) {
+                return Err(Fault::refused(format!("process {pid} ended by itself")));
+            }
             let signal = if let WaitStatus::Stopped(_, signal) = stop { Some(signal) } else { None };
             ptrace::syscall(traced, signal).map_err(io::Error::from).attempt(told)?;
             stop = until_stopped(traced)?;
@@ -105,7 +108,12 @@ fn until_stopped(traced: Pid) -> Result<WaitStatus, Fault> {
                     "process {traced} makes no system call: it can't be made to exit, only killed"
                 )));
             }
-            status => return Ok(status),
+            status @ (WaitStatus::Exited(..)
+            | WaitStatus::Signaled(..)
+            | WaitStatus::Stopped(..)
+            | WaitStatus::PtraceEvent(..)
+            | WaitStatus::PtraceSyscall(_)
+            | WaitStatus::Continued(_)) => return Ok(status),
         }
     }
 }
@@ -135,25 +143,32 @@ mod tests {
         use rustix::process::{Pid, PidfdFlags, pidfd_open};
         let script = "trap '' TERM; while true; do sleep 0.01; done";
         for (program, arguments, code) in [("sleep", ["60", "60"], 7), ("sh", ["-c", script], 255)] {
-            let mut child = Command::new(program).args(arguments).spawn().unwrap();
-            let pidfd = pidfd_open(Pid::from_child(&child), PidfdFlags::empty()).unwrap();
-            Process::new(Arc::new(pidfd)).end(Ending::Code(code)).unwrap();
-            assert_eq!(child.wait().unwrap().code(), Some(code));
+            let mut child = Command::new(program).args(arguments).spawn().expect("it starts");
+            let pidfd = pidfd_open(Pid::from_child(&child), PidfdFlags::empty()).expect("it lives");
+            Process::new(Arc::new(pidfd)).end(Ending::Code(code)).expect("it is traced");
+            assert_eq!(child.wait().expect("it ended").code(), Some(code));
         }
-        let mut busy = Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
-        let pidfd = pidfd_open(Pid::from_child(&busy), PidfdFlags::empty()).unwrap();
-        std::thread::sleep(std::time::Duration::from_millis(100));
-        let refused = Process::new(Arc::new(pidfd)).end(Ending::Code(1)).unwrap_err();
+        let mut busy = Command::new("sh").args(["-c", "while :; do :; done"]).spawn().expect("it starts");
+        let pidfd = pidfd_open(Pid::from_child(&busy), PidfdFlags::empty()).expect("it lives");
+        // Its start makes many calls.
+        let worked = || {
+            let stat = fs::read_to_string(format!("/proc/{}/stat", busy.id())).unwrap_or_default();
+            stat.split(' ').nth(13).and_then(|ticks| ticks.parse::<u64>().ok()).unwrap_or(0)
+        };
+        while worked() < 5 {
+            std::thread::yield_now();
+        }
+        let refused = Process::new(Arc::new(pidfd)).end(Ending::Code(1)).expect_err("no system call");
         assert!(refused.message.contains("makes no system call"), "{}", refused.message);
-        assert_eq!(busy.try_wait().unwrap(), None, "it goes on");
-        busy.kill().unwrap();
-        busy.wait().unwrap();
+        assert_eq!(busy.try_wait().expect("a child"), None, "it goes on");
+        busy.kill().expect("a child");
+        busy.wait().expect("a child");
     }
 
     #[test]
     fn who_waits_and_who_works() {
         let started = |program: &str, arguments: &[&str]| {
-            Command::new(program).args(arguments).stdout(Stdio::null()).spawn().unwrap()
+            Command::new(program).args(arguments).stdout(Stdio::null()).spawn().expect("it starts")
         };
         let (mut sleeper, mut worker) =
             (started("sleep", &["60"]), started("sh", &["-c", "while :; do :; done"]));
@@ -162,10 +177,10 @@ mod tests {
             std::thread::yield_now();
         }
         assert!(!waits_of(&worker));
-        sleeper.kill().unwrap();
-        worker.kill().unwrap();
-        sleeper.wait().unwrap();
-        worker.wait().unwrap();
+        sleeper.kill().expect("a child");
+        worker.kill().expect("a child");
+        sleeper.wait().expect("a child");
+        worker.wait().expect("a child");
         assert!(waits_of(&worker), "who is gone does nothing more");
     }
 }

@@ -192,16 +192,16 @@ mod tests {
 
     #[test]
     fn what_is_at_hand_is_what_would_be_had() {
-        let directory = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir().expect("a directory");
         let root = directory.path().join("root");
-        fs::create_dir(&root).unwrap();
+        fs::create_dir(&root).expect("made");
         let named =
             BTreeMap::from([("a.local/b".into(), root), ("a.local/gone".into(), "/nonexistent".into())]);
         let images = Images::new(&Layout::at(directory.path().join("node")), named);
-        let had = images.get("a.local/b:1", PullPolicy::IfNotPresent).unwrap();
+        let had = images.get("a.local/b:1", PullPolicy::IfNotPresent).expect("it is there");
         assert_eq!(images.at_hand("a.local/b:1"), Some(had));
         assert_eq!(images.at_hand(BUILT_IN), None, "it is made first");
-        let made = images.get(BUILT_IN, PullPolicy::IfNotPresent).unwrap();
+        let made = images.get(BUILT_IN, PullPolicy::IfNotPresent).expect("it is there");
         assert_eq!(images.at_hand(BUILT_IN), Some(made));
         for absent in ["a.local/gone:1", "x:1", "X y"] {
             assert_eq!(images.at_hand(absent), None);
