@@ -2,7 +2,7 @@
 
 use super::chance::Chance;
 use super::kind::Kind;
-use super::manifest;
+use super::{manifest, users};
 use crate::scenario::{Crash, NodeChange, PodRef, Used, Verb};
 use crate::world::{CrashPoint, Enabled, Ending, Fault, OpKey, OpKind, World};
 use nodefold_core::event::{ErrorClass, ProbeKind};
@@ -38,10 +38,7 @@ pub fn strike(kind: Kind, chance: &mut dyn Chance, world: &World, enabled: &[Ena
             };
             return vec![Verb::Fault(Fault::Linger { operation }), Verb::Crash(Crash::Agent)];
         }
-        Kind::StopSlow | Kind::StopIgnored => running(chance, world).map(|(pod, container)| {
-            let takes = (kind == Kind::StopSlow).then(|| Nanos::millis(chance.between(200, 40_000)));
-            Verb::Fault(Fault::Term { pod, container, takes })
-        }),
+        Kind::StopSlow | Kind::StopIgnored => slow_stop(kind, chance, world, &[]),
         Kind::Exit => running(chance, world).map(|(pod, container)| {
             let ending = match chance.below(5) {
                 0 | 1 => Ending::Code(0),
@@ -203,6 +200,19 @@ fn choice(
 }
 
 /// A process that runs, by its pod's newest name and its container's.
+/// Some container takes its time to stop, or does not hear of it; one that is about to be asked, if any is.
+pub fn slow_stop(kind: Kind, chance: &mut dyn Chance, world: &World, asked: &[Verb]) -> Option<Verb> {
+    let mut found = world.running();
+    let concerned =
+        |(pod, name): &(PodRef, String)| asked.iter().any(|verb| users::may_stop(verb, pod, name));
+    if found.iter().any(concerned) {
+        found.retain(concerned);
+    }
+    let (pod, container) = chance.pick(&found).cloned()?;
+    let takes = (kind == Kind::StopSlow).then(|| Nanos::millis(chance.between(200, 40_000)));
+    Some(Verb::Fault(Fault::Term { pod, container, takes }))
+}
+
 fn running(chance: &mut dyn Chance, world: &World) -> Option<(PodRef, String)> {
     let found = world.running();
     chance.pick(&found).cloned()

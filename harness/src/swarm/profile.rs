@@ -143,8 +143,8 @@ impl About {
                 features.volumes = features.volumes.min(1);
                 features.inits = 0;
                 node.facts.gates = FeatureGates::default();
-                node.facts.allocatable.set(ResourceName::Cpu, 500 * chance.between(2, 5));
-                node.facts.allocatable.set(ResourceName::Memory, (512 << 20) * chance.between(2, 4));
+                node.facts.allocatable.set(ResourceName::Cpu, 500 * chance.between(4, 7));
+                node.facts.allocatable.set(ResourceName::Memory, (512 << 20) * chance.between(3, 6));
             }
             About::Volumes => {
                 features.volumes = features.volumes.max(2);

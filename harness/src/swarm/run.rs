@@ -211,12 +211,14 @@ fn intervene(
     if asked || matches!(kind, Kind::ObjectChanged | Kind::ObjectDeleted) {
         // What users do may have to stop something; that which is slow to stop is where races are.
         let slow = [Kind::StopSlow, Kind::StopIgnored].map(|kind| (kind, profile.weight(kind)));
-        if kind.stops() && chance.once_in(slow.iter().map(|(_, weight)| weight).sum(), 48) {
-            verbs.extend(
-                draw(chance, &slow).map(|kind| faults::strike(kind, chance, world, &[])).unwrap_or_default(),
-            );
+        let asked = users::ask(kind, chance, profile, world.server());
+        if kind.stops()
+            && chance.once_in(slow.iter().map(|(_, weight)| weight).sum(), 48)
+            && let Some(slow) = draw(chance, &slow)
+        {
+            verbs.extend(faults::slow_stop(slow, chance, world, &asked));
         }
-        verbs.extend(users::ask(kind, chance, profile, world.server()));
+        verbs.extend(asked);
     } else {
         world.enabled(enabled);
         // What is far away is not hurried: only races are.

@@ -99,6 +99,16 @@ fn target(kind: &str, name: &PodRef) -> DeleteTarget {
     }
 }
 
+/// Whether a request may have a container stopped.
+pub fn may_stop(verb: &Verb, of: &PodRef, container: &str) -> bool {
+    if let Verb::Dynamic(pod, patch) | Verb::Resize(pod, patch) = verb {
+        let changed = patch["spec"]["containers"].as_array();
+        return pod == of && changed.is_some_and(|all| all.iter().any(|c| c["name"] == container));
+    }
+    let Verb::Delete(DeleteTarget { kind, namespace, name, .. }) = verb else { return false };
+    kind == "Pod" && *namespace == of.namespace && *name == of.name
+}
+
 fn in_default(name: &str) -> PodRef {
     PodRef { namespace: "default".into(), name: name.to_owned() }
 }
@@ -108,7 +118,9 @@ fn delete(chance: &mut dyn Chance, server: &Server) -> Vec<Verb> {
     let left = |pod: &Value| pod["metadata"]["deletionGracePeriodSeconds"].as_u64();
     let goes: Vec<&Value> = server.pods().filter(|pod| left(pod).is_some_and(|left| left > 0)).collect();
     if let Some(pod) = chance.pick(&goes).copied().filter(|_| chance.once_in(1, 2)) {
-        let grace_seconds = left(pod).map(|left| chance.below(left));
+        // Mostly so much sooner that what takes its time still runs then.
+        let soon = if chance.once_in(2, 3) { 4 } else { u64::MAX };
+        let grace_seconds = left(pod).map(|left| chance.below(left.min(soon)));
         return vec![Verb::Delete(DeleteTarget { grace_seconds, ..target("Pod", &name_of(pod)) })];
     }
     with_pod(chance, server, |chance, _, name| {

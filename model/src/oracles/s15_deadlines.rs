@@ -104,6 +104,7 @@ enum Whose {
 pub(super) struct Deadlines {
     due: BTreeSet<(Time, PodUid, Whose)>,
     passed: Vec<Passed>,
+    overslept: Vec<Overslept>,
     sidecars: Vec<StoppedSidecar>,
 }
 
@@ -117,6 +118,15 @@ struct Passed {
     /// What could be stopped before the fact that passed the deadline. Of anything else (its start ends with this very
     /// fact, or the runtime is seen by it) the answer counts from now (S12).
     stoppable: Vec<ContainerId>,
+}
+
+/// A container that ran on when the node should have acted, and the node did not even ask to be woken for it. The fact that
+/// shows it may be its exit.
+#[derive(Clone, Debug)]
+struct Overslept {
+    pod: PodUid,
+    container: ContainerId,
+    evidence: [usize; 2],
 }
 
 impl Deadlines {
@@ -143,6 +153,9 @@ impl Deadlines {
         while let Some(first) = self.due.first().copied().filter(|(deadline, ..)| *deadline <= at) {
             self.due.remove(&first);
             let (mut deadline, uid, whose) = first;
+            if !matches!(fact, Fact::Tick) && deadline.after(floor) < at {
+                self.overslept.extend(overslept(world, uid, whose, deadline.after(floor)));
+            }
             if matches!(fact, Fact::Tick) && deadline < at {
                 // The node asked to be woken, and time leapt over the moment: its answer counts from now.
                 if whose == Whose::Mains && self.due.remove(&(deadline.after(floor), uid, Whose::Sidecars)) {
@@ -173,6 +186,14 @@ impl Deadlines {
     /// Judges the deadlines that passed before the batch that ends here.
     pub(super) fn settle(&mut self, world: &WorldView, at: Time, out: &mut Vec<Violation>) {
         out.extend(self.sidecars.drain(..).filter_map(|stopped| sidecar_before_main(world, &stopped)));
+        for Overslept { pod, container, evidence } in self.overslept.drain(..) {
+            let explanation = format!(
+                "container {container} ran on past the pod's deadline; neither a kill nor a stop that ends in time was \
+                 commanded, nor did the node ask to be woken for it"
+            );
+            let subject = Some(Subject::Container(container));
+            out.push(violation(Invariant::S15, at, pod, subject, explanation, evidence));
+        }
         for Passed { deadline, pod: uid, whose, noticed, stoppable: could } in
             std::mem::take(&mut self.passed)
         {
@@ -197,6 +218,24 @@ impl Deadlines {
             }
         }
     }
+}
+
+/// What should have been stopped by then, before the fact that shows the time.
+fn overslept(world: &WorldView, uid: PodUid, whose: Whose, in_time: Time) -> Vec<Overslept> {
+    let Some(pod) = world.pods.get(&uid).filter(|_| world.runtime_unknown.is_none()) else {
+        return Vec::new();
+    };
+    let Some((_, told)) = pod.deadline else { return Vec::new() };
+    let unanswered = pod.containers.iter().filter(|c| {
+        let answered = c.stop.is_some_and(|stop| stop.killed || stop.deadline <= in_time);
+        concerns(whose, c) && stoppable(pod, c) && !answered
+    });
+    unanswered
+        .map(|c| {
+            let evidence = [told, c.stop.map_or(c.proof(), |stop| stop.index)];
+            Overslept { pod: uid, container: c.id.clone(), evidence }
+        })
+        .collect()
 }
 
 fn concerns(whose: Whose, container: &ContainerView) -> bool {

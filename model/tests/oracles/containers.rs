@@ -280,6 +280,22 @@ fn b24_shorter_grace_ignored() {
     s.delete(10).wait(10).tick().wait(1).tick().breaks(Invariant::S15, &[stop, shorter]);
 }
 
+/// The next that the node hears is the exit, long after the deadline: it never asked to be woken.
+#[test]
+fn a_deadline_that_is_slept_over_shows_at_the_exit() {
+    let mut s = Story::new();
+    s.up().delete(120).stop("app", 120, Rule::PodTerminating).wait(5);
+    let (stop, shorter) = (s.next() - 1, s.next());
+    s.delete(10).wait(30).exited("app", 137).breaks(Invariant::S15, &[stop, shorter]);
+    // Within the floor an exit is as good as a kill, and whoever was woken answers then.
+    let mut s = Story::new();
+    s.up().delete(120).stop("app", 120, Rule::PodTerminating).wait(5).delete(10).wait(11);
+    s.exited("app", 137).is_clean();
+    let mut s = Story::new();
+    s.up().delete(120).stop("app", 120, Rule::PodTerminating).wait(5).delete(10).wait(30);
+    s.tick().kill("app").exited("app", 137).is_clean();
+}
+
 #[test]
 fn a_kill_in_the_batch_that_the_deadline_brings_is_in_time() {
     let mut s = Story::new();
