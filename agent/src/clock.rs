@@ -1,7 +1,7 @@
 //! The node's clock: the one place that reads it. What it says goes into facts; nothing else asks.
 
 use nodefold_core::time::{Nanos, Time};
-use rustix::time::{ClockId, clock_gettime};
+use rustix::time::{ClockId, Timespec, clock_gettime};
 
 /// Nanoseconds since the Unix epoch, by the host's clock. It may be set back; a driver makes facts' times not go back.
 pub fn now() -> Time {
@@ -19,10 +19,14 @@ pub fn monotonic() -> Nanos {
 
 /// Lets time pass, for a driver that has nothing else to wait for.
 pub fn pause(time: Nanos) {
-    let wait = rustix::time::Timespec {
+    // Woken early by a signal: the caller looks at the clock again.
+    let _: rustix::thread::NanosleepRelativeResult = rustix::thread::nanosleep(&timespec(time));
+}
+
+/// A span as system calls take it.
+pub fn timespec(time: Nanos) -> Timespec {
+    Timespec {
         tv_sec: i64::try_from(time.0 / 1_000_000_000).unwrap_or(i64::MAX),
         tv_nsec: (time.0 % 1_000_000_000) as _,
-    };
-    // Woken early by a signal: the caller looks at the clock again.
-    let _: rustix::thread::NanosleepRelativeResult = rustix::thread::nanosleep(&wait);
+    }
 }

@@ -78,6 +78,12 @@ impl<T> Attempt<T> for Result<T, Errno> {
     }
 }
 
+impl<T> Attempt<T> for nix::Result<T> {
+    fn attempt<D: Display>(self, what: impl FnOnce() -> D) -> Result<T, Fault> {
+        self.map_err(std::io::Error::from).attempt(what)
+    }
+}
+
 impl<T> Attempt<T> for std::io::Result<T> {
     fn attempt<D: Display>(self, what: impl FnOnce() -> D) -> Result<T, Fault> {
         self.map_err(|error| Fault {

@@ -9,8 +9,8 @@ use nodefold_core::time::Nanos;
 use rustix::fd::{AsRawFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::process::{Signal, pidfd_send_signal};
+use std::fs;
 use std::sync::Arc;
-use std::{fs, io};
 
 /// How a story ends a process.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -65,28 +65,28 @@ const LONGEST_BETWEEN_CALLS: Nanos = Nanos::secs(2);
 fn exit_with(pid: i32, code: i32) -> Result<(), Fault> {
     let traced = Pid::from_raw(pid);
     let told = || format!("trace process {pid}");
-    ptrace::seize(traced, ptrace::Options::PTRACE_O_TRACESYSGOOD).map_err(io::Error::from).attempt(told)?;
+    ptrace::seize(traced, ptrace::Options::PTRACE_O_TRACESYSGOOD).attempt(told)?;
     let changed = (|| -> Result<(), Fault> {
-        ptrace::interrupt(traced).map_err(io::Error::from).attempt(told)?;
+        ptrace::interrupt(traced).attempt(told)?;
         // It stops, in the middle of a call as well: going on, it makes that call again.
         until_stopped(traced)?;
-        ptrace::syscall(traced, None).map_err(io::Error::from).attempt(told)?;
+        ptrace::syscall(traced, None).attempt(told)?;
         let mut stop = until_stopped(traced)?;
         while !matches!(stop, WaitStatus::PtraceSyscall(_)) {
             if matches!(stop, WaitStatus::Exited(..) | WaitStatus::Signaled(..)) {
                 return Err(Fault::refused(format!("process {pid} ended by itself")));
             }
             let signal = if let WaitStatus::Stopped(_, signal) = stop { Some(signal) } else { None };
-            ptrace::syscall(traced, signal).map_err(io::Error::from).attempt(told)?;
+            ptrace::syscall(traced, signal).attempt(told)?;
             stop = until_stopped(traced)?;
         }
-        let mut registers = ptrace::getregs(traced).map_err(io::Error::from).attempt(told)?;
+        let mut registers = ptrace::getregs(traced).attempt(told)?;
         registers.orig_rax = libc::SYS_exit_group as u64;
         registers.rdi = code as u64;
-        ptrace::setregs(traced, registers).map_err(io::Error::from).attempt(told)
+        ptrace::setregs(traced, registers).attempt(told)
     })();
     // It goes on, whatever became of it.
-    let let_go = ptrace::detach(traced, None).map_err(io::Error::from).attempt(told);
+    let let_go = ptrace::detach(traced, None).attempt(told);
     changed.and(let_go)
 }
 
@@ -95,10 +95,7 @@ fn until_stopped(traced: Pid) -> Result<WaitStatus, Fault> {
     let latest = clock::monotonic().0 + LONGEST_BETWEEN_CALLS.0;
     loop {
         let flags = WaitPidFlag::__WALL | WaitPidFlag::WNOHANG;
-        match waitpid(traced, Some(flags))
-            .map_err(io::Error::from)
-            .attempt(|| format!("wait for process {traced}"))?
-        {
+        match waitpid(traced, Some(flags)).attempt(|| format!("wait for process {traced}"))? {
             WaitStatus::StillAlive if clock::monotonic().0 < latest => clock::pause(Nanos::millis(1)),
             WaitStatus::StillAlive => {
                 // What detaches must find it stopped.

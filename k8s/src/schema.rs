@@ -63,21 +63,8 @@ impl Schema {
 
     /// The type itself, if `of` only names one.
     pub fn resolve<'s>(&'s self, of: &'s Type) -> &'s Type {
-        match of {
-            Type::Named(name) => self.types.get(name).unwrap_or(&Type::Anything),
-            Type::Object(_)
-            | Type::Map(_)
-            | Type::List(_)
-            | Type::Text
-            | Type::Base64
-            | Type::Timestamp
-            | Type::Amount
-            | Type::IntegerOrText
-            | Type::Integer32
-            | Type::Integer64
-            | Type::Flag
-            | Type::Anything => of,
-        }
+        let Type::Named(name) = of else { return of };
+        self.types.get(name).unwrap_or(&Type::Anything)
     }
 }
 

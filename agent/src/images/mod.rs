@@ -112,14 +112,13 @@ impl Images {
         if !names::is_valid(reference) {
             return None;
         }
-        match (self.path_of(reference), self.store.find(reference)) {
-            (Some(path), _) if path.is_dir() && !path.join("index.json").is_file() => directory(path).ok(),
-            (Some(_), _) | (None, Err(_)) => None,
-            (None, Ok(Some(image))) => Some(image),
-            (None, Ok(None)) if names::repository(reference) == BUILT_IN => {
-                self.busybox.try_lock().ok().and_then(|made| made.clone())
-            }
-            (None, Ok(None)) => None,
+        if let Some(path) = self.path_of(reference) {
+            return is_plain(path).then(|| directory(path).ok()).flatten();
+        }
+        match self.store.find(reference).ok()? {
+            Some(image) => Some(image),
+            None if names::repository(reference) == BUILT_IN => self.busybox.try_lock().ok()?.clone(),
+            None => None,
         }
     }
 
@@ -130,11 +129,11 @@ impl Images {
 
     /// What somebody named: a directory is the image itself; a layout or an archive is imported, again when it changed.
     fn named(&self, reference: &str, path: &Path) -> Result<Image, Fault> {
-        let is_layout = path.join("index.json").is_file();
-        if path.is_dir() && !is_layout {
+        if is_plain(path) {
             return directory(path);
         }
-        let file = if is_layout { path.join("index.json") } else { path.to_owned() };
+        let index = path.join("index.json");
+        let file = if index.is_file() { index } else { path.to_owned() };
         let found =
             fs::metadata(&file).attempt(|| format!("--image {reference}: look at {}", file.display()))?;
         let stamp = (found.modified().ok(), found.len());
@@ -172,6 +171,11 @@ fn image(id: String, root: PathBuf, config: RunConfig) -> Image {
         working_directory: config.working_dir.unwrap_or_default(),
         stop_signal: config.stop_signal.filter(|signal| !signal.is_empty()),
     }
+}
+
+/// Whether that is a directory which is an image itself, and no layout of images.
+fn is_plain(path: &Path) -> bool {
+    path.is_dir() && !path.join("index.json").is_file()
 }
 
 /// A directory as an image: the one itself, or the `rootfs` in it.

@@ -4,6 +4,7 @@ use super::containers::plan_in;
 use super::observe::plan_of_sandbox;
 use super::{Phase, Runtime, container_group};
 use crate::cgroups::Cgroups;
+use crate::clock;
 use crate::fault::{Attempt, Fault};
 use crate::layout::{self, Layout};
 use crate::pod::join::{self, Errand, Task};
@@ -168,11 +169,8 @@ fn wait(child: &std::process::Child, leaving: &OwnedFd, timeout: Option<Nanos>) 
 }
 
 fn wait_for(pidfd: Option<&OwnedFd>, leaving: &OwnedFd, timeout: Option<Nanos>) -> Result<Waited, Fault> {
-    use rustix::event::{PollFd, PollFlags, Timespec, poll};
-    let span = timeout.map(|time| Timespec {
-        tv_sec: i64::try_from(time.0 / 1_000_000_000).unwrap_or(i64::MAX),
-        tv_nsec: (time.0 % 1_000_000_000) as _,
-    });
+    use rustix::event::{PollFd, PollFlags, poll};
+    let span = timeout.map(clock::timespec);
     let mut looked_at = vec![PollFd::new(leaving, PollFlags::IN)];
     looked_at.extend(pidfd.map(|pidfd| PollFd::new(pidfd, PollFlags::IN)));
     poll(&mut looked_at, span.as_ref()).attempt(|| "wait for it")?;

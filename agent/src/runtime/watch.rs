@@ -7,7 +7,7 @@ use crate::pod::plan::ExitRecord;
 use crate::sys;
 use nodefold_core::ids::{ContainerId, PodUid};
 use nodefold_core::time::{Nanos, Time};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::OwnedFd;
 use rustix::pipe::{PipeFlags, pipe_with};
 use std::collections::BTreeMap;
@@ -127,7 +127,7 @@ impl Watch {
             };
             let mut fds = vec![PollFd::new(woken, PollFlags::IN)];
             fds.extend(pidfds.iter().map(|(_, pidfd)| PollFd::new(&**pidfd, PollFlags::IN)));
-            let wait = timeout.map(|at| span(Nanos(at.0.saturating_sub(clock::monotonic().0))));
+            let wait = timeout.map(|at| clock::timespec(Nanos(at.0.saturating_sub(clock::monotonic().0))));
             if poll(&mut fds, wait.as_ref()).is_err() {
                 continue;
             }
@@ -174,13 +174,6 @@ impl Watch {
             }
             tell.into_iter().for_each(&noticed);
         }
-    }
-}
-
-fn span(time: Nanos) -> Timespec {
-    Timespec {
-        tv_sec: i64::try_from(time.0 / 1_000_000_000).unwrap_or(i64::MAX),
-        tv_nsec: (time.0 % 1_000_000_000) as _,
     }
 }
 

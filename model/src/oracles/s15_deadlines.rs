@@ -203,15 +203,13 @@ impl Deadlines {
             let Some((_, told)) = pod.deadline else { continue };
             for container in pod.containers.iter().filter(|c| concerns(whose, c)) {
                 let from = if could.contains(&container.id) { deadline } else { noticed };
-                let in_time = from.after(world.minimum_grace);
-                let answered = container.stop.is_some_and(|stop| stop.killed || stop.deadline <= in_time);
-                if !answered && stoppable(pod, container) {
+                if runs_past(pod, container, from.after(world.minimum_grace)) {
                     let explanation = format!(
                         "container {} runs on past the pod's deadline, and neither a kill nor a stop that ends in time \
                          was commanded",
                         container.id
                     );
-                    let evidence = [told, container.stop.map_or(container.proof(), |stop| stop.index)];
+                    let evidence = [told, asked_or_proof(container)];
                     let subject = Some(Subject::Container(container.id.clone()));
                     out.push(violation(Invariant::S15, at, uid, subject, explanation, evidence));
                 }
@@ -226,16 +224,21 @@ fn overslept(world: &WorldView, uid: PodUid, whose: Whose, in_time: Time) -> Vec
         return Vec::new();
     };
     let Some((_, told)) = pod.deadline else { return Vec::new() };
-    let unanswered = pod.containers.iter().filter(|c| {
-        let answered = c.stop.is_some_and(|stop| stop.killed || stop.deadline <= in_time);
-        concerns(whose, c) && stoppable(pod, c) && !answered
-    });
-    unanswered
-        .map(|c| {
-            let evidence = [told, c.stop.map_or(c.proof(), |stop| stop.index)];
-            Overslept { pod: uid, container: c.id.clone(), evidence }
-        })
+    let run_on = pod.containers.iter().filter(|c| concerns(whose, c) && runs_past(pod, c, in_time));
+    run_on
+        .map(|c| Overslept { pod: uid, container: c.id.clone(), evidence: [told, asked_or_proof(c)] })
         .collect()
+}
+
+/// Whether a container could be stopped, and neither a kill nor a stop that ends in time was commanded.
+fn runs_past(pod: &PodView, container: &ContainerView, in_time: Time) -> bool {
+    let answered = container.stop.is_some_and(|stop| stop.killed || stop.deadline <= in_time);
+    !answered && stoppable(pod, container)
+}
+
+/// The record of the stop that was commanded, or else what shows that it runs.
+fn asked_or_proof(container: &ContainerView) -> usize {
+    container.stop.map_or(container.proof(), |stop| stop.index)
 }
 
 fn concerns(whose: Whose, container: &ContainerView) -> bool {
