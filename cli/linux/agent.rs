@@ -52,6 +52,8 @@ pub fn agent(args: &args::Agent, out: &mut Out) -> Result<Ending> {
         let what = "manifests of a directory run on this host only";
         return Err(Unusable::new(what, "leave --pods out: the simulated node serves an API").into());
     }
+    // From now on they end it in order, also while it starts.
+    let mut signals = Signals::new([SIGTERM, SIGINT])?;
     let absolute = |path: &Path| std::path::absolute(path);
     let settings = Settings {
         layout: Layout::at(absolute(&args.data)?),
@@ -67,7 +69,6 @@ pub fn agent(args: &args::Agent, out: &mut Out) -> Result<Ending> {
     let daemon = Daemon::open(settings, &mut teller)
         .map_err(|fault| Unusable::new(fault, "see `nodefold doctor` for what this host allows"))?;
     let stopper = daemon.stopper();
-    let mut signals = Signals::new([SIGTERM, SIGINT])?;
     let handle = signals.handle();
     let waiter = std::thread::spawn(move || {
         if signals.forever().next().is_some() {

@@ -265,7 +265,7 @@ impl Node {
         if allocated {
             allocate::room(&mut self.state, &mut touched, out);
         }
-        let mut static_names = Vec::new();
+        let (mut static_names, mut woken) = (Vec::new(), Vec::new());
         let (may_undo, runtime_seen) = (self.state.may_undo(), self.state.recovery.runtime.seen);
         let mut next = 0;
         while let Some(&uid) = touched.pods().get(next) {
@@ -326,17 +326,23 @@ impl Node {
             let freed =
                 !allocate::charge::is_current(pod) && allocate::charge::renew(pod, &mut state.charged);
             let (lets_go, ends) = (!pod.let_go.is_empty(), pod.object_gone);
+            let frees_its_name = pod.pod.source == Source::File && pod.is_terminated();
             if freed {
                 allocate::charge::use_freed(state);
             }
             if lets_go {
                 observe::unsubscribe(state, uid);
             }
-            if ends {
-                for woken in observe::forget_if_over(state, uid, out) {
-                    self.cache.pod_touched(woken);
-                }
+            if frees_its_name {
+                woken.extend(allocate::admit::waiting_for_name_of(state, uid));
             }
+            if ends {
+                woken.extend(observe::forget_if_over(state, uid, out));
+            }
+        }
+        for uid in woken {
+            self.cache.pod_touched(uid);
+            observe::wake_now(&mut self.state, uid);
         }
         static_names.into_iter().for_each(|name| touched.add_mirror(name));
         if !touched.mirrors().is_empty() {

@@ -5,7 +5,8 @@ use nodefold_core::command::TraceEntry;
 use nodefold_core::{Commands, Node as Core};
 use nodefold_journal::{Files, Reader, Record};
 use nodefold_model::Oracles;
-use std::time::Duration;
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
 
 /// Moments that differ from run to run of the loop but not from run to run of the test.
 fn moments(seed: u64) -> impl Iterator<Item = u64> {
@@ -43,7 +44,16 @@ spec:
 fn an_agent_killed_at_any_moment_loses_nothing() {
     let kills = if std::env::var("NODEFOLD_LONG").is_ok() { 1000 } else { 20 };
     let mut node = Node::new();
-    let mut chance = moments(7);
+    // Other moments: what the machine makes of them differs from run to run all the same.
+    let seed = std::env::var("NODEFOLD_SEED").map_or(7, |seed| seed.parse().unwrap());
+    let mut chance = moments(seed);
+    // Kills come at any moment up to when a pod runs, however fast this machine is at the time.
+    node.write("a.yaml", &pod("a", kills + 1));
+    node.start();
+    let since = Instant::now();
+    node.until_running("a", "stays");
+    let until_running = u64::try_from(since.elapsed().as_millis()).unwrap();
+    node.kill();
     for round in 0..kills {
         let which = ["a", "b", "c"][(chance.next().unwrap() % 3) as usize];
         match chance.next().unwrap() % 3 {
@@ -53,14 +63,19 @@ fn an_agent_killed_at_any_moment_loses_nothing() {
             _ => node.write(&format!("{which}.yaml"), &pod(which, round)),
         }
         node.start();
-        std::thread::sleep(Duration::from_millis(chance.next().unwrap() % 250));
+        std::thread::sleep(Duration::from_millis(chance.next().unwrap() % (2 * until_running)));
         node.kill();
     }
-    // What is wanted in the end is there in the end.
+    // What is wanted in the end is there in the end, and is not what was there before.
+    let former: BTreeSet<String> = node.pods().iter().map(|pod| pod["metadata"]["uid"].to_string()).collect();
     for name in ["a", "b", "c"] {
         node.write(&format!("{name}.yaml"), &pod(name, kills));
     }
     node.start();
+    node.until("the last lives are there, and only they", |node| {
+        let pods = node.pods();
+        pods.len() == 3 && pods.iter().all(|pod| !former.contains(&pod["metadata"]["uid"].to_string()))
+    });
     for name in ["a", "b", "c"] {
         node.until_running(name, "stays");
         node.until(&format!("{name}/ends has ended with its own code"), |node| {

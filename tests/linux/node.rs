@@ -19,6 +19,8 @@ pub struct Node {
     directory: tempfile::TempDir,
     pub layout: Layout,
     agent: Option<Child>,
+    /// What was in its log when it was started.
+    said_before: usize,
     /// Further arguments of the agent.
     more: Vec<String>,
 }
@@ -29,7 +31,7 @@ impl Node {
         let directory = tempfile::tempdir().unwrap();
         fs::create_dir(directory.path().join("pods")).unwrap();
         let layout = Layout::at(directory.path().join("node"));
-        Node { directory, layout, agent: None, more: Vec::new() }
+        Node { directory, layout, agent: None, said_before: 0, more: Vec::new() }
     }
 
     pub fn data(&self) -> String {
@@ -79,6 +81,7 @@ impl Node {
 
     fn start_as(&mut self, kind: &[&str]) {
         assert!(self.agent.is_none());
+        self.said_before = self.log().len();
         let log =
             fs::OpenOptions::new().create(true).append(true).open(self.directory.path().join("log")).unwrap();
         let child = Command::new(env!("CARGO_BIN_EXE_nodefold"))
@@ -113,8 +116,14 @@ impl Node {
         }
     }
 
-    /// TERM: it ends cleanly.
+    /// TERM: it ends cleanly. A process that was only just made dies of it before its first instruction, so it has to have
+    /// begun.
     pub fn stop(&mut self) {
+        self.until("the agent has begun", |node| {
+            let log = node.log();
+            let said = log.get(node.said_before..).unwrap_or_default();
+            said.contains("AgentStarted") || said.contains("serving https")
+        });
         let mut agent = self.agent.take().unwrap();
         let stopped = Command::new("kill").arg(agent.id().to_string()).status().unwrap();
         assert!(stopped.success());

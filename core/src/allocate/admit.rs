@@ -2,7 +2,7 @@
 
 use super::pod_requests;
 use crate::context::text;
-use crate::ids::Name;
+use crate::ids::{Name, PodUid};
 use crate::node::State;
 use crate::resources::{ResourceList, ResourceName};
 use crate::spec::{HostPort, NodeOperator, NodeRequirement};
@@ -138,6 +138,14 @@ fn taken(state: &State, pod: &PodState, port: &HostPort) -> bool {
         .values()
         .filter(|other| other.pod.uid != pod.pod.uid && other.is_started())
         .any(|other| other.spec().host_ports.iter().any(clashes))
+}
+
+/// Pods that have the full name of a static one, and have not been admitted.
+pub(crate) fn waiting_for_name_of(state: &State, uid: PodUid) -> impl Iterator<Item = PodUid> + '_ {
+    let key = state.pods.get(&uid).map(|pod| (pod.pod.namespace.clone(), pod.pod.name.clone()));
+    let named = key.and_then(|key| state.names.get(&key)).map(alloc::vec::Vec::as_slice).unwrap_or_default();
+    let waits = |uid: &PodUid| state.pods.get(uid).is_some_and(|pod| pod.is_not_ended() && !pod.is_started());
+    named.iter().copied().filter(waits)
 }
 
 /// No started static pod has the same full name, and none that came earlier waits for it (kubelet-pods §3.2, B8, B9).

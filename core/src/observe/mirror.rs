@@ -25,6 +25,8 @@ pub(super) fn gone(r: &mut Recording<'_>, name: FullName, uid: PodUid) {
 pub(super) fn created(r: &mut Recording<'_>, op: OpId, name: FullName, mirror: &Mirror) {
     let Some(record) = answered(r, op, mirror.of, &name) else { return };
     record.retry.clear();
+    // What was made for this life shows it, and be it called as the former one's was: else it would be deleted and made for ever.
+    record.outdated = record.outdated.filter(|outdated| *outdated != mirror.uid);
     record.seen = Some(mirror.clone());
     touch(r, name);
 }

@@ -19,7 +19,7 @@ use alloc::sync::Arc;
 
 pub(crate) use container::end_instance;
 pub(crate) use recovery::look_again;
-pub(crate) use spec::{fail_with, forget_if_over, terminate, unsubscribe};
+pub(crate) use spec::{fail_with, forget_if_over, terminate, unsubscribe, wake_now};
 
 /// One fact being recorded.
 pub(crate) struct Recording<'a> {

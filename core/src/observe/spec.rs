@@ -300,7 +300,7 @@ pub(super) fn release_failed(r: &mut Recording<'_>, op: OpId, uid: PodUid) {
 }
 
 /// Forgets a pod of which nothing is left anywhere, and begins its next life if one was asked for meanwhile (B6).
-/// Returns the pods whose wake-up that moved.
+/// Returns who is to be looked at next: whoever waited for the name, or for its own next life. `wake_now` says when.
 pub(crate) fn forget_if_over(state: &mut State, uid: PodUid, out: &mut Commands) -> Vec<PodUid> {
     let Some(pod) = state.pods.get(&uid) else { return Vec::new() };
     let host_known = pod.born == state.epoch || (state.recovery.runtime.seen && state.recovery.mounts.seen);
@@ -343,11 +343,7 @@ pub(crate) fn forget_if_over(state: &mut State, uid: PodUid, out: &mut Commands)
         from: pod.label().into(),
         to: "".into(),
     });
-    // Whoever waited for the name, or for its own next life, is looked at next.
     let mut woken = state.names.get(&name).cloned().unwrap_or_default();
-    for other in &woken {
-        wake_now(state, *other);
-    }
     if let Some(again) = &pod.again {
         let mut next = PodState::new((**again).clone(), state.events, state.epoch);
         next.applied_in = pod.applied_in;
@@ -366,14 +362,14 @@ pub(crate) fn forget_if_over(state: &mut State, uid: PodUid, out: &mut Commands)
             to: next.label().into(),
         });
         state.pods.insert(uid, Arc::new(next));
-        wake_now(state, uid);
         woken.push(uid);
     }
     woken
 }
 
-/// Books a wake-up of the pod at once.
-fn wake_now(state: &mut State, uid: PodUid) {
+/// Books a wake-up of the pod at once. Not before all that an event touched is settled: each pod's own look at its deadlines
+/// takes the place of what was booked before.
+pub(crate) fn wake_now(state: &mut State, uid: PodUid) {
     let now = state.now;
     let Some(pod) = state.pod_mut(uid) else { return };
     let wanted = (now, crate::context::Why::CapacityFreed);

@@ -7,7 +7,8 @@ use nodefold_core::command::Action;
 use nodefold_core::event::{SeenState, UsageOf};
 use nodefold_core::ids::{PodUid, Source, VolumeId};
 use nodefold_core::spec::{
-    Container, HostPort, Medium, Pod, PodSpec, RestartPolicy, TerminalPhase, Volume, VolumeSource,
+    Container, HostPort, Medium, Pod, PodSpec, RestartPolicy, TerminalPhase, Volume, VolumeMount,
+    VolumeSource,
 };
 use nodefold_core::state::{Lifecycle, TerminationCause};
 use nodefold_core::time::Nanos;
@@ -346,6 +347,50 @@ fn an_orphan_that_is_wanted_again_has_its_own_name() {
     bench.pod(&second);
     bench.run();
     assert_eq!(bench.state(PodUid(77)).label(), "Waiting", "for the name (B8)");
+}
+
+/// A static pod's lives of one name: this one's file was replaced.
+fn life_of(uid: u128) -> Pod {
+    Pod { uid: PodUid(uid), source: Source::File, name: "shared".into(), ..mains(Always, 1) }
+}
+
+/// Found by the thousand kills on Linux: two lives of a name ended in one step, the second was looked at after the name had
+/// been given to the third, and the third was never looked at again.
+#[test]
+fn who_waits_for_a_name_starts_when_two_former_bearers_go_at_once() {
+    for [first, second, third] in [[1, 2, 3], [2, 1, 3], [3, 2, 1], [1, 3, 2]] {
+        let mut bench = Bench::with(&life_of(first));
+        bench.pod(&life_of(second));
+        bench.host.containers.clear();
+        bench.host.sandboxes.clear();
+        bench.apply(Fact::AgentStarted { boot_id: 7 });
+        bench.remove_pod(PodUid(first));
+        bench.remove_pod(PodUid(second));
+        bench.pod(&life_of(third));
+        bench.sources_ready();
+        bench.run();
+        assert_eq!(bench.state(PodUid(third)).label(), "Active", "{first}, {second}, {third}");
+    }
+}
+
+/// Found by the property that another look finds nothing to do: the name is free when nothing of its bearer runs, and whoever
+/// waits for it waits for nothing else, whether volumes come down or not (kubelet-pods §3.2).
+#[test]
+fn who_waits_for_a_name_does_not_wait_for_unmounts() {
+    let first = edited(&life_of(1), |spec| {
+        let source = VolumeSource::EmptyDir { medium: Medium::Disk, size_limit: None };
+        spec.volumes.push(Arc::new(Volume { name: name("v"), source, rest: Default::default() }));
+        let mount_path = name("/v");
+        let mount = VolumeMount { name: name("v"), mount_path, read_only: false, rest: Default::default() };
+        change(spec, "c0", |c| c.mounts.push(mount));
+    });
+    let mut bench = Bench::with(&first);
+    // An answer about its mirror would let the node look at whoever waits.
+    bench.hold(|action| matches!(action.verb(), "unmount" | "status" | "create-mirror" | "delete-mirror"));
+    bench.remove_pod(PodUid(1));
+    bench.pod(&life_of(2));
+    bench.run();
+    assert_eq!((bench.state(PodUid(1)).label(), bench.state(PodUid(2)).label()), ("Terminated", "Active"));
 }
 
 /// Found by fuzzing, the same kind: what a life is called never changes, whoever says so.

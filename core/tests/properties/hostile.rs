@@ -4,6 +4,7 @@ use crate::bench::Bench;
 use crate::generate::{facts, pods};
 use crate::kit::*;
 use crate::words::{Op, failure, kind};
+use nodefold_core::command::Action;
 use nodefold_core::event::{ErrorClass, Event, Fact};
 use nodefold_core::ids::PodUid;
 use nodefold_core::node::Digest;
@@ -11,7 +12,7 @@ use nodefold_core::spec::Pod;
 use nodefold_core::time::{Nanos, Time};
 use nodefold_core::{Commands, Config, Node};
 use proptest::prelude::*;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// One thing that happens to a node.
@@ -120,6 +121,21 @@ fn answer(bench: &mut Bench, which: usize, class: Option<ErrorClass>) {
     }
 }
 
+/// No two containers or volumes of a pod have one name: an API server lets nothing else through, and what is shown of two
+/// is whatever one of them is.
+fn with_names_of_their_own(mut step: Step) -> Step {
+    if let Step::Apply(pod) = &mut step {
+        let spec = Arc::make_mut(&mut Arc::make_mut(pod).spec);
+        let mut names = BTreeSet::new();
+        spec.containers.retain(|container| names.insert(container.name.clone()));
+        spec.init_containers.retain(|container| names.insert(container.name.clone()));
+        spec.ephemeral_containers.retain(|container| names.insert(container.name.clone()));
+        let mut names = BTreeSet::new();
+        spec.volumes.retain(|volume| names.insert(volume.name.clone()));
+    }
+    step
+}
+
 /// The fold of these events from nothing, and all it commanded.
 fn fold(config: Config, events: &[Event]) -> (Node, Commands) {
     let mut node = Node::new(config);
@@ -162,6 +178,31 @@ proptest! {
         let at_once: BTreeMap<PodUid, Digest> =
             fresh.take_touched().into_iter().filter(|(_, digest)| *digest != Digest(0)).collect();
         prop_assert_eq!(told, at_once);
+    }
+
+    /// Nothing that can be done is left for an event that may never come (L4): when all that was asked for is answered, a look
+    /// at a pod that brings nothing new moves nothing and asks for nothing. What a deadline is booked for is not due yet.
+    #[test]
+    fn when_all_is_answered_another_look_finds_nothing_to_do(steps in prop::collection::vec(steps(), 1..60)) {
+        let mut bench = play(&steps.into_iter().map(with_names_of_their_own).collect::<Vec<_>>());
+        for answered in 0.. {
+            bench.pass(Nanos::ZERO);
+            if bench.held.is_empty() {
+                break;
+            }
+            answer(&mut bench, 0, None);
+            prop_assert!(answered < 2000, "it asks without end");
+        }
+        for pod in bench.node.pods() {
+            let mut node = bench.node.clone();
+            let mut found = Commands::default();
+            let nothing = Fact::ReadinessGate { pod, condition: "nobody's".into(), met: false };
+            node.apply(&Event { at: bench.now, fact: nothing }, &mut found);
+            // What is told of a wait is told with each look, as a kubelet does.
+            found.commands.retain(|command| !matches!(command.action, Action::RecordEvent(_)));
+            prop_assert_eq!(&found.commands, &[]);
+            prop_assert_eq!(&found.transitions, &[]);
+        }
     }
 }
 
