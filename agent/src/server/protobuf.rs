@@ -1,6 +1,6 @@
 //! What clients send in protobuf: objects by their fields' numbers (`nodefold_k8s::from_protobuf`), and options of a deletion. kubectl
 //! sends some requests in nothing else, and never tries them as JSON: `auth can-i`, most of `create`, `debug --copy-to`, `debug
-//! node/...`, `drain`. A kind that isn't served is refused. Answers are JSON.
+//! node/...`, `drain`. A kind that isn't served is refused. Answers are JSON but for one document that kubectl reads in nothing else.
 
 use super::body::SUPPORTED;
 use super::failure::Failure;
@@ -40,6 +40,30 @@ struct Preconditions {
     uid: Option<String>,
     #[prost(string, optional, tag = "2")]
     resource_version: Option<String>,
+}
+
+/// OpenAPI's document of version 2 (gnostic's `openapi.v2.Document`), as far as it must be there.
+#[derive(Clone, PartialEq, Message)]
+struct OldDocument {
+    #[prost(string, tag = "1")]
+    swagger: String,
+    #[prost(message, optional, tag = "2")]
+    info: Option<OldInfo>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct OldInfo {
+    #[prost(string, tag = "1")]
+    title: String,
+    #[prost(string, tag = "2")]
+    version: String,
+}
+
+/// The document of version 2, which tells of no kind: version 3 has them all. Without it kubectl gives up over a kind that version 3
+/// doesn't have, before it says which kind that is.
+pub fn empty_openapi_v2() -> Vec<u8> {
+    let info = OldInfo { title: "nodefold".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() };
+    OldDocument { swagger: "2.0".to_owned(), info: Some(info) }.encode_to_vec()
 }
 
 /// The object that a message says, as JSON.
