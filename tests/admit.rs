@@ -208,7 +208,7 @@ fn a_handler_that_no_server_would_store_is_told() {
     };
     let misspelt = asked("misspelt", &hook("operations: [CREATE], resource: [pods]"));
     assert_eq!(status(&misspelt), 2);
-    let told = "a.yaml:6:57: webhooks[0].rules[0].resource: unknown field \"resource\" (did you mean \"resources\"?)";
+    let told = "a.yaml:6:71: webhooks[0].rules[0].resource: unknown field \"resource\" (did you mean \"resources\"?)";
     assert!(stderr(&misspelt).contains(told), "{}", stderr(&misspelt));
 
     let lower = asked("lower", &hook("operations: [create], resources: [pods]"));

@@ -133,7 +133,17 @@ fn field(
             let map = into.entry(name).or_insert_with(|| Value::Object(Map::new()));
             map.as_object_mut().ok_or(Garbled)?.insert(key, entry);
         }
-        _ => {
+        Type::Object(_)
+        | Type::Text
+        | Type::Base64
+        | Type::Timestamp
+        | Type::Amount
+        | Type::IntegerOrText
+        | Type::Integer32
+        | Type::Integer64
+        | Type::Flag
+        | Type::Anything
+        | Type::Named(_) => {
             let value = value(of, got)?;
             let is_absent = match &value {
                 Value::Null => true,
@@ -167,11 +177,10 @@ fn value(of: &'static Type, got: &Wire<'_>) -> Result<Value, Garbled> {
     Ok(match schema().resolve(of) {
         Type::Object(fields) => {
             let mut object = Map::new();
-            let places = match of {
-                Type::Named(name) => NUMBERS.get(name),
-                _ => None,
-            };
-            if let Some(places) = places {
+            // Every message has a name.
+            if let Type::Named(name) = of
+                && let Some(places) = NUMBERS.get(name)
+            {
                 fill(&mut object, fields, places, got.bytes()?)?;
             }
             Value::Object(object)
