@@ -9,7 +9,9 @@ use crate::paint::{Tone, paint};
 use anyhow::Result;
 use nodefold_api::admission::attributes::User;
 use nodefold_api::authorize::rbac::Rbac;
-use nodefold_api::{Account, Api, ApiConfig, ApiEvent, Body, Request, Response, Stage, Step, Verdict};
+use nodefold_api::{
+    Account, Api, ApiConfig, ApiEvent, Body, Request, Response, Stage, Step, Verdict, check_handler,
+};
 use nodefold_core::time::Time;
 use nodefold_k8s::default_pod;
 use serde_json::{Value, json};
@@ -35,8 +37,13 @@ pub fn admit(args: &args::Admit, out: &mut Out) -> Result<Ending> {
     let (response, account) = api.explain(&event, rbac.as_ref());
 
     let given_away = rbac.as_ref().map(Rbac::give_dynamic_unnamed).unwrap_or_default();
-    let asked =
-        Asked { pod: format!("{namespace}/{name}"), user: &user, authorized: rbac.is_some(), given_away };
+    let asked = Asked {
+        pod: format!("{namespace}/{name}"),
+        user: &user,
+        authorized: rbac.is_some(),
+        given_away,
+        unstorable: cluster.iter().flat_map(unstorable).collect(),
+    };
     if args.json {
         out.line(as_json(&asked, &response, &account));
     } else {
@@ -51,6 +58,14 @@ struct Asked<'a> {
     authorized: bool,
     /// Bindings through which anybody gets `pods/dynamic` without its being named.
     given_away: Vec<String>,
+    /// What a server would not store of the handlers' manifests.
+    unstorable: Vec<String>,
+}
+
+fn unstorable(manifest: &Value) -> Vec<String> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let who = format!("{} {:?}", text(&manifest["kind"]), text(&manifest["metadata"]["name"]));
+    check_handler(manifest).iter().map(|cause| format!("{who}: {}: {}", cause.field, cause.message)).collect()
 }
 
 fn user(args: &args::Admit) -> User {
@@ -82,10 +97,6 @@ fn the_pod(file: &Path) -> Result<Value> {
         let what = format!("{name}: exactly one Pod is needed");
         return Err(Unusable::new(what, "give what `kubectl get pod NAME -o yaml` prints").into());
     };
-    let problems = nodefold_k8s::check_fields(&pod, "Pod");
-    if let Some(problem) = problems.first() {
-        return Err(Unusable::new(format!("{name}: {problem}"), "").into());
-    }
     default_pod(&mut pod);
     if !pod["spec"].is_object() || pod["metadata"]["name"].as_str().is_none_or(str::is_empty) {
         return Err(Unusable::new(format!("{name}: the pod has no name or no spec"), "").into());
@@ -143,7 +154,8 @@ fn as_json(asked: &Asked<'_>, response: &Response, account: &Account) -> Value {
     json!({
         "allowed": response.is_ok(), "code": code, "pod": asked.pod, "user": &*asked.user.name,
         "groups": asked.user.groups.iter().map(|g| &**g).collect::<Vec<_>>(),
-        "authorized": asked.authorized, "dynamicGivenAwayBy": asked.given_away, "steps": steps, "brokenRules": causes, "status": status,
+        "authorized": asked.authorized, "dynamicGivenAwayBy": asked.given_away,
+        "unstorable": asked.unstorable, "steps": steps, "brokenRules": causes, "status": status,
     })
 }
 
@@ -164,6 +176,10 @@ fn tell(
     for binding in &asked.given_away {
         let what = format!("{binding} gives pods/dynamic away without naming it");
         out.line(line(Stage::Authorization, Tone::Warning, '!', "", &what));
+    }
+    for what in &asked.unstorable {
+        let what = format!("{what}: a server would not store it");
+        out.line(line(Stage::Coverage, Tone::Warning, '!', "", &what));
     }
     let held = |step: &&Step| step.stage == Stage::Validation && step.verdict == Verdict::Passed;
     let rules_held = account.steps().iter().filter(held).count();

@@ -226,6 +226,10 @@ pub struct Agent {
         value_parser = clap::builder::PossibleValuesParser::new(nodefold_agent::server::SWITCHABLE)
     )]
     pub disable_pod_subresources: Vec<String>,
+    /// Gates of the two KEPs, as an API server and a kubelet take them: DynamicContainers=false,DynamicNodeLocalEphemeralVolumes=true;
+    /// both are on unless said
+    #[arg(long, value_name = "GATES", value_delimiter = ',', conflicts_with = "pods", value_parser = gate)]
+    pub feature_gates: Vec<(Gate, bool)>,
     /// The version of Kubernetes that the API says it is
     #[arg(long, value_name = "VERSION", default_value = "v1.33.0+nodefold", conflicts_with = "pods")]
     pub kube_version: String,
@@ -435,6 +439,23 @@ fn time(text: &str) -> Result<Nanos, String> {
         "m" => Ok(Nanos::secs(number.saturating_mul(60))),
         other => Err(format!("{other:?} is no unit: write 500ms, 10s or 1m")),
     }
+}
+
+/// A feature gate.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Gate {
+    DynamicContainers,
+    DynamicNodeLocalEphemeralVolumes,
+}
+
+fn gate(text: &str) -> Result<(Gate, bool), String> {
+    let (name, on) = text.split_once('=').ok_or("write NAME=true or NAME=false")?;
+    let gate = match name {
+        "DynamicContainers" => Gate::DynamicContainers,
+        "DynamicNodeLocalEphemeralVolumes" => Gate::DynamicNodeLocalEphemeralVolumes,
+        _ => return Err("the gates are DynamicContainers and DynamicNodeLocalEphemeralVolumes".to_owned()),
+    };
+    Ok((gate, on.parse().map_err(|_| "a gate is true or false")?))
 }
 
 fn bytes(text: &str) -> Result<u64, String> {

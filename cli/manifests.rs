@@ -1,9 +1,9 @@
 //! Manifests from files and directories, as `kubectl apply -f` takes them: YAML or JSON, several documents in a file, Lists
-//! unrolled.
+//! unrolled. One with a field that nobody knows is refused: what it says would silently not be done.
 
 use crate::ending::Unusable;
 use anyhow::Result;
-use nodefold_k8s::parse_documents;
+use nodefold_k8s::{Document, FieldProblem, check_fields, has_known_fields, parse_documents};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
@@ -21,18 +21,16 @@ pub fn of_directory(dir: &Path) -> Result<Vec<Value>> {
 
 /// Every manifest of a file.
 pub fn of_file(file: &Path) -> Result<Vec<Value>> {
-    let name = file.display();
+    let name = file.display().to_string();
     let mut manifests = Vec::new();
-    for document in documents(file)? {
-        let items = document.get("items").and_then(Value::as_array).cloned();
-        let unrolled = match items {
-            Some(items) if kind(&document).ends_with("List") => items,
-            Some(_) | None => vec![document],
-        };
-        for manifest in unrolled {
+    for document in parsed(file)? {
+        for (place, manifest) in unrolled(&document.value) {
             if kind(&manifest).is_empty() {
                 let what = format!("{name}: a document has no kind");
                 return Err(Unusable::new(what, "give apiVersion and kind, or move it elsewhere").into());
+            }
+            if let Some(problem) = problem_of(&manifest) {
+                return Err(Unusable::new(document.locate(&name, &place, &problem), "").into());
             }
             manifests.push(manifest);
         }
@@ -40,13 +38,38 @@ pub fn of_file(file: &Path) -> Result<Vec<Value>> {
     Ok(manifests)
 }
 
+/// A document's manifests, each with its place in it. A List as the API prints it (`--raw`) says its items' kind once.
+fn unrolled(document: &Value) -> Vec<(String, Value)> {
+    let items = document.get("items").and_then(Value::as_array);
+    let (Some(items), Some(of)) = (items, kind(document).strip_suffix("List")) else {
+        return vec![(String::new(), document.clone())];
+    };
+    let entries = items.iter().cloned().enumerate().map(|(i, mut item)| {
+        if kind(&item).is_empty() && item.is_object() && !of.is_empty() {
+            item["apiVersion"] = document["apiVersion"].clone();
+            item["kind"] = of.into();
+        }
+        (format!("items[{i}]"), item)
+    });
+    entries.collect()
+}
+
+/// A field that nobody knows, or of a wrong type, in a kind whose fields are known.
+fn problem_of(manifest: &Value) -> Option<FieldProblem> {
+    let kind = kind(manifest);
+    if has_known_fields(kind) { check_fields(manifest, kind).into_iter().next() } else { None }
+}
+
 /// Every document of a file, whatever it is.
 pub fn documents(file: &Path) -> Result<Vec<Value>> {
+    Ok(parsed(file)?.into_iter().map(|document| document.value).collect())
+}
+
+fn parsed(file: &Path) -> Result<Vec<Document>> {
     let name = file.display().to_string();
     let text = std::fs::read_to_string(file)
         .map_err(|error| Unusable::new(format!("{name}: {error}"), "name a file of YAML or JSON"))?;
-    let documents = parse_documents(&text, &name).map_err(|error| Unusable::new(error, ""))?;
-    Ok(documents.into_iter().map(|document| document.value).collect())
+    Ok(parse_documents(&text, &name).map_err(|error| Unusable::new(error, ""))?)
 }
 
 fn kind(manifest: &Value) -> &str {

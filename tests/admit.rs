@@ -186,3 +186,51 @@ fn unusable_input_is_told_with_its_place_and_a_remedy() {
     assert_eq!(status(&output), 2);
     assert!(stderr(&output).contains("a.yaml: a document has no kind"), "{}", stderr(&output));
 }
+
+/// A manifest that says what no server would take: a field that nobody knows can't be used; a rule that can't be read closes the gate; the
+/// rest is told.
+#[test]
+fn a_handler_that_no_server_would_store_is_told() {
+    let dir = TempDir::new().expect("a temporary directory");
+    let (pod, patch) = (example("pod.yaml"), example("add-worker.yaml"));
+    let asked = |name: &str, text: &str| {
+        let policies = dir.path().join(name);
+        std::fs::create_dir(&policies).expect("a directory");
+        std::fs::write(policies.join("a.yaml"), text).expect("write a file");
+        admit(&policies, &pod, &patch, &[])
+    };
+    let hook = |rule: &str| {
+        format!(
+            "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingWebhookConfiguration\nmetadata: {{name: h}}\nwebhooks:\n\
+             - {{name: w.example.com, sideEffects: None, admissionReviewVersions: [v1], clientConfig: {{url: 'https://w.example.com'}},\n   \
+             rules: [{{apiGroups: [''], apiVersions: [v1], {rule}}}]}}\n"
+        )
+    };
+    let misspelt = asked("misspelt", &hook("operations: [CREATE], resource: [pods]"));
+    assert_eq!(status(&misspelt), 2);
+    let told = "a.yaml:6:71: webhooks[0].rules[0].resource: unknown field \"resource\" (did you mean \"resources\"?)";
+    assert!(stderr(&misspelt).contains(told), "{}", stderr(&misspelt));
+
+    let lower = asked("lower", &hook("operations: [create], resources: [pods]"));
+    assert_eq!(status(&lower), 1);
+    assert!(
+        stdout(&lower).contains("webhooks[0].rules[0].operations[0]: Unsupported value: \"create\""),
+        "{}",
+        stdout(&lower)
+    );
+    assert!(
+        stdout(&lower).contains("it can't be read (rules[0].operations[0] is \"create\""),
+        "{}",
+        stdout(&lower)
+    );
+
+    // As `kubectl get --raw` prints a list: its items say no kind.
+    let raw = asked(
+        "raw",
+        r#"{"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfigurationList", "items": [{"metadata":
+        {"name": "h"}, "webhooks": [{"name": "w.example.com", "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations":
+        ["CREATE"], "resources": ["pods"]}]}]}]}"#,
+    );
+    assert_eq!(status(&raw), 1);
+    assert!(stdout(&raw).contains("its rules do not name pods/dynamic"), "{}", stdout(&raw));
+}

@@ -47,6 +47,7 @@ pub use request::{ApiEvent, Body, FieldValidation, Request};
 pub use response::{Cause, CauseReason, Response, Status, StatusReason};
 pub use store::{Change, ChangeType, Expired};
 pub use stored::Stored;
+pub use validate::check_handler;
 
 use admission::{ImagePolicy, WebhookCall};
 use authorize::rbac::Rbac;

@@ -13,7 +13,7 @@ use crate::{Api, Body, identity, key, lifecycle};
 use nodefold_k8s::merge::strategic_merge_pod;
 use nodefold_k8s::{
     FieldProblem, ProblemReason, check_fields, check_patch_fields, default_object, default_pod,
-    drop_unknown_fields, drop_unknown_patch_fields, json_merge, json_patch,
+    drop_unknown_fields, drop_unknown_patch_fields, has_known_fields, json_merge, json_patch,
 };
 use serde_json::{Value, json};
 
@@ -187,15 +187,10 @@ pub(crate) fn decoded(
     validation: FieldValidation,
     warnings: &mut Vec<String>,
 ) -> Result<Value, Status> {
-    match kind {
-        "Pod" | "Secret" | "ConfigMap" => {
-            if !known(check_fields(&object, kind), kind, validation, warnings)? {
-                drop_unknown_fields(&mut object, kind);
-            }
-            Ok(object)
-        }
-        _ => Ok(object),
+    if has_known_fields(kind) && !known(check_fields(&object, kind), kind, validation, warnings)? {
+        drop_unknown_fields(&mut object, kind);
     }
+    Ok(object)
 }
 
 /// Whether every field is known. A field of the wrong type can't be read, whatever is done about unknown ones.

@@ -118,6 +118,46 @@ fn a_cluster_role_gathers_others_by_their_labels() {
     assert!(!may(&rbac, "ann", "update", "pods"), "*/dynamic is that subresource only");
 }
 
+/// KEP-5972: update permission "must be explicitly granted by a cluster-admin". This is how a cluster's admin grants it to all who edit.
+#[test]
+fn a_label_adds_a_role_to_the_default_ones() {
+    let label = |to: &str| json!({format!("rbac.authorization.k8s.io/aggregate-to-{to}"): "true"});
+    let part = |to: &str| {
+        json!({"kind": "ClusterRole", "metadata": {"name": "more", "labels": label(to)},
+            "rules": [{"apiGroups": [""], "resources": ["pods/dynamic"], "verbs": ["update"]}]})
+    };
+    let bound = |role: &str, who: &str| binding("RoleBinding", "ClusterRole", role, user(who));
+    let may_update = |manifests: Vec<Value>| {
+        let roles = [bound("view", "vic"), bound("edit", "ed"), bound("admin", "ada")];
+        let rbac = Rbac::read(&manifests.into_iter().chain(roles).collect::<Vec<_>>());
+        for who in ["vic", "ed", "ada"] {
+            assert!(
+                may(&rbac, who, "get", "pods/allocated") && !may(&rbac, who, "get", "pods/secret"),
+                "{who}"
+            );
+        }
+        ["vic", "ed", "ada"].map(|who| may(&rbac, who, "update", "pods/dynamic"))
+    };
+    assert_eq!(may_update(Vec::new()), [false, false, false]);
+    assert_eq!(may_update(vec![part("admin")]), [false, false, true]);
+    assert_eq!(may_update(vec![part("edit")]), [false, true, true]);
+    assert_eq!(may_update(vec![part("view")]), [true, true, true]);
+}
+
+#[test]
+fn roles_that_gather_each_other_end() {
+    let gathering = |name: &str, own: &str, of: &str| {
+        json!({"kind": "ClusterRole", "metadata": {"name": name, "labels": {own: "yes"}},
+            "aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {of: "yes"}}]}})
+    };
+    let manifests = vec![
+        gathering("a", "is-a", "is-b"),
+        gathering("b", "is-b", "is-a"),
+        binding("ClusterRoleBinding", "ClusterRole", "a", user("ann")),
+    ];
+    assert!(!may(&Rbac::read(&manifests), "ann", "update", "pods/dynamic"));
+}
+
 #[test]
 fn wildcards_that_give_dynamic_away_are_told() {
     let all = json!({"kind": "ClusterRole", "metadata": {"name": "ops"},

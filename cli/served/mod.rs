@@ -13,10 +13,23 @@ use nodefold_agent::clock;
 use nodefold_agent::driver::Folded;
 use nodefold_agent::layout::Layout;
 use nodefold_agent::server::{self, Host, Limits, LinuxHost, Listener, ServedSettings};
+use nodefold_core::config::FeatureGates;
 use serde_json::Value;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use sim::Simulated;
+
+/// The gates as they are said, on where nothing is.
+fn gates(said: &[(args::Gate, bool)]) -> FeatureGates {
+    let mut gates = FeatureGates::default();
+    for (gate, on) in said {
+        match gate {
+            args::Gate::DynamicContainers => gates.dynamic_containers = *on,
+            args::Gate::DynamicNodeLocalEphemeralVolumes => gates.dynamic_volumes = *on,
+        }
+    }
+    gates
+}
 
 /// Shows what the node does and what is asked of it.
 struct Teller<'v, 'o> {
@@ -68,6 +81,7 @@ pub fn agent(args: &args::Agent, out: &mut Out) -> Result<Ending> {
         node_name: args.node_name.clone(),
         port: args.port,
         disabled_pod_subresources: args.disable_pod_subresources.clone(),
+        gates: gates(&args.feature_gates),
         manifests: args.pod_manifest_path.as_deref().map(std::path::absolute).transpose()?,
         version: args.kube_version.clone(),
         limits: Limits::default(),

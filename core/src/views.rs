@@ -16,7 +16,7 @@ use alloc::vec::Vec;
 pub struct Allocated {
     /// The pod as last applied: its metadata.
     pub pod: Arc<Pod>,
-    /// The allocated spec.
+    /// The allocated spec, with what bypasses allocation as it is desired.
     pub spec: Arc<PodSpec>,
     /// `metadata.generation` of the desired version that was allocated.
     pub generation: u64,
@@ -108,7 +108,7 @@ impl Node {
         });
         Some(Allocated {
             pod: pod.pod.arc().clone(),
-            spec: allocation.spec.arc().clone(),
+            spec: with_what_bypasses(pod, allocation.spec.arc()),
             generation: allocation.generation,
             retained: retained.collect(),
         })
@@ -118,4 +118,21 @@ impl Node {
         let Some(pod) = self.state.pods.get(&pod) else { return Vec::new() };
         pod.containers.iter().filter_map(|c| c.instance_id().map(|id| (id, c.label()))).collect()
     }
+}
+
+/// What the node acts on of a pod: its allocated spec, and beside it what never waits for an allocation (SEMANTICS "What
+/// bypasses it?"): ephemeral containers that the node took up, the deadline, the grace, and fields that no decision reads.
+fn with_what_bypasses(pod: &PodState, allocated: &Arc<PodSpec>) -> Arc<PodSpec> {
+    let desired = &pod.pod.spec;
+    if Arc::ptr_eq(allocated, desired) {
+        return allocated.clone();
+    }
+    let taken_up = desired.ephemeral_containers.iter().filter(|c| pod.container(&c.name).is_some());
+    Arc::new(PodSpec {
+        ephemeral_containers: taken_up.cloned().collect(),
+        active_deadline: desired.active_deadline,
+        termination_grace: desired.termination_grace,
+        rest: desired.rest.clone(),
+        ..PodSpec::clone(allocated)
+    })
 }

@@ -11,7 +11,12 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// What of a whole object of that kind (`Pod`, `Secret`, `ConfigMap`) Kubernetes doesn't know or can't read.
+/// Whether the fields of that kind are known, so that objects of it can be checked.
+pub fn has_known_fields(kind: &str) -> bool {
+    schema().kind(kind).is_some()
+}
+
+/// What of a whole object of a kind with known fields Kubernetes doesn't know or can't read.
 /// Fields that are missing are for validation to name, not for this.
 pub fn check_fields(value: &Value, kind: &str) -> Vec<FieldProblem> {
     check(value, kind, false)
@@ -25,21 +30,30 @@ pub fn check_patch_fields(patch: &Value, kind: &str) -> Vec<FieldProblem> {
 
 fn check(value: &Value, kind: &str, patch: bool) -> Vec<FieldProblem> {
     let schema = schema();
-    let Some(root) = schema.kind(kind) else {
+    let Some((root, group)) = schema.kind(kind) else {
+        let kinds = KINDS.map(|(kind, _)| kind);
         return vec![FieldProblem {
-            remedy: match similar(kind, KINDS.into_iter()) {
+            remedy: match similar(kind, kinds.into_iter()) {
                 Some(known) => format!("did you mean {known}?"),
-                None => format!("use one of: {}", KINDS.join(", ")),
+                None => format!("use one of: {}", kinds.join(", ")),
             },
-            ..FieldProblem::not_supported("kind", kind, &KINDS)
+            ..FieldProblem::not_supported("kind", kind, &kinds)
         }];
     };
     let mut checker =
         Checker { schema, patch, secret: kind == "Secret", around: Vec::new(), out: Vec::new() };
-    for (name, wanted) in [("apiVersion", "v1"), ("kind", kind)] {
-        if let Some(got) = value.get(name).and_then(Value::as_str).filter(|got| *got != wanted) {
-            checker.out.push(FieldProblem::not_supported(name, got, &[wanted]));
-        }
+    // The core group has one version; of a group all versions have these fields, a policy's older ones too.
+    let in_group = |got: &str| match group {
+        "" => got == "v1",
+        group => got.strip_prefix(group).is_some_and(|rest| rest.starts_with("/v1")),
+    };
+    let said = |name: &str| value.get(name).and_then(Value::as_str);
+    if let Some(got) = said("apiVersion").filter(|got| !in_group(got)) {
+        let wanted = if group.is_empty() { "v1".to_owned() } else { format!("{group}/v1") };
+        checker.out.push(FieldProblem::not_supported("apiVersion", got, &[&wanted]));
+    }
+    if let Some(got) = said("kind").filter(|got| *got != kind) {
+        checker.out.push(FieldProblem::not_supported("kind", got, &[kind]));
     }
     checker.value(value, root, "");
     checker.out

@@ -5,14 +5,14 @@ use serde_json::Value;
 
 /// Takes them out of a whole object of that kind. Kinds without a schema keep everything.
 pub fn drop_unknown_fields(value: &mut Value, kind: &str) {
-    if let Some(root) = schema().kind(kind) {
+    if let Some((root, _)) = schema().kind(kind) {
         prune(value, root, false);
     }
 }
 
 /// The same of a strategic-merge patch, whose directives stay.
 pub fn drop_unknown_patch_fields(patch: &mut Value, kind: &str) {
-    if let Some(root) = schema().kind(kind) {
+    if let Some((root, _)) = schema().kind(kind) {
         prune(patch, root, true);
     }
 }

@@ -5,8 +5,31 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-/// The kinds that manifests may have.
-pub(crate) const KINDS: [&str; 3] = ["Pod", "Secret", "ConfigMap"];
+/// The kinds whose fields are known, each with its API group.
+pub(crate) const KINDS: [(&str, &str); 18] = [
+    ("Pod", ""),
+    ("Secret", ""),
+    ("ConfigMap", ""),
+    ("Namespace", ""),
+    ("Node", ""),
+    ("ServiceAccount", ""),
+    ("LimitRange", ""),
+    ("ResourceQuota", ""),
+    ("Role", RBAC),
+    ("ClusterRole", RBAC),
+    ("RoleBinding", RBAC),
+    ("ClusterRoleBinding", RBAC),
+    ("ValidatingWebhookConfiguration", ADMISSION),
+    ("MutatingWebhookConfiguration", ADMISSION),
+    ("ValidatingAdmissionPolicy", ADMISSION),
+    ("ValidatingAdmissionPolicyBinding", ADMISSION),
+    ("MutatingAdmissionPolicy", ADMISSION),
+    ("MutatingAdmissionPolicyBinding", ADMISSION),
+];
+
+const RULE: &str = "io.k8s.api.admissionregistration.v1.RuleWithOperations";
+const RBAC: &str = "rbac.authorization.k8s.io";
+const ADMISSION: &str = "admissionregistration.k8s.io";
 
 /// What a field may hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,11 +61,16 @@ pub(crate) struct Schema {
 }
 
 const TEXT: &str = include_str!("../schema/v1.37.json");
-const CORE: &str = "io.k8s.api.core.v1.";
 
 static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
     let read: Map<String, Value> = serde_json::from_str(TEXT).unwrap_or_default();
-    Schema { types: read.iter().map(|(name, of)| (name.clone(), read_type(of))).collect() }
+    let mut types: BTreeMap<String, Type> =
+        read.iter().map(|(name, of)| (name.clone(), read_type(of))).collect();
+    // A policy's rules have it in Kubernetes; the gate reads it in a webhook's as well (api-side §2.1).
+    if let Some(Type::Object(fields)) = types.get_mut(RULE) {
+        fields.insert("resourceNames".to_owned(), Type::List(Box::new(Type::Text)));
+    }
+    Schema { types }
 });
 
 /// The one schema.
@@ -51,9 +79,14 @@ pub(crate) fn schema() -> &'static Schema {
 }
 
 impl Schema {
-    /// The type of an object's kind.
-    pub fn kind(&self, kind: &str) -> Option<&Type> {
-        if KINDS.contains(&kind) { self.types.get(&format!("{CORE}{kind}")) } else { None }
+    /// The type of an object's kind, and the kind's API group.
+    pub fn kind(&self, kind: &str) -> Option<(&Type, &'static str)> {
+        let (_, group) = KINDS.into_iter().find(|(known, _)| *known == kind)?;
+        let room = match group.split('.').next() {
+            Some("") | None => "core",
+            Some(first) => first,
+        };
+        Some((self.types.get(&format!("io.k8s.api.{room}.v1.{kind}"))?, group))
     }
 
     /// The type of that full name.
@@ -127,7 +160,7 @@ mod tests {
         let open = schema.types.iter().filter(|(_, of)| format!("{of:?}").contains("Anything"));
         let open: Vec<&str> = open.map(|(name, _)| name.as_str()).collect();
         assert_eq!(open, ["io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1"]);
-        for kind in KINDS {
+        for (kind, _) in KINDS {
             assert!(schema.kind(kind).is_some(), "{kind} has no schema");
         }
     }

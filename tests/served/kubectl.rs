@@ -234,6 +234,51 @@ fn what_is_switched_off_is_not_there() {
     assert!(!discovery.out.contains("pods/dynamic") && discovery.out.contains("pods/allocated"));
 }
 
+/// KEP-5972 and KEP-6395 "Feature Enablement and Rollback": what is there stays when the gates close, and more comes when they open.
+#[test]
+fn gates_that_close_and_open_again() {
+    let gates = |containers: bool, volumes: bool| {
+        let gates = format!("DynamicContainers={containers},DynamicNodeLocalEphemeralVolumes={volumes}");
+        vec!["--feature-gates".to_owned(), gates]
+    };
+    let mut node = Node::start(&[]);
+    let manifest = node.file("pod.yaml", POD);
+    node.kubectl(&["create", "-f", &manifest]).fine();
+    running(&node, "web");
+    let volume = r#"{"spec":{"volumes":[{"name":"v","emptyDir":{}}]}}"#;
+    let adding =
+        |name: &str| format!(r#"{{"spec":{{"containers":[{{"name":"{name}","image":"busybox:1.36"}}]}}}}"#);
+    let (one, two) = (adding("one"), adding("two"));
+    let patch =
+        |node: &Node, body: &str| node.kubectl(&["patch", "pod", "web", "--subresource=dynamic", "-p", body]);
+    patch(&node, &one).says("pod/web patched");
+    let ready = r#"jsonpath={.status.containerStatuses[?(@.name=="one")].ready}"#;
+    node.until(&["get", "pod", "web", "-o", ready], |told| told.out == "true");
+
+    assert!(node.stop());
+    node.extra = gates(true, false);
+    node.begin();
+    patch(&node, volume).refused("spec.volumes: Forbidden");
+    patch(&node, &two).says("pod/web patched");
+
+    assert!(node.stop());
+    node.extra = gates(false, false);
+    node.begin();
+    patch(&node, &one).refused("(NotFound)");
+    node.kubectl(&["get", "pod", "web", "--subresource=allocated"]).refused("(NotFound)");
+    let discovery = node.kubectl(&["get", "--raw", "/api/v1"]).fine();
+    assert!(!discovery.out.contains("pods/dynamic") && !discovery.out.contains("pods/allocated"));
+    let declared = ["get", "node", "node", "-o", "jsonpath={.status.declaredFeatures}"];
+    node.kubectl(&declared).says("[]");
+    node.until(&["get", "pod", "web", "-o", ready], |told| told.out == "true");
+
+    assert!(node.stop());
+    node.extra = Vec::new();
+    node.begin();
+    patch(&node, volume).says("pod/web patched");
+    node.kubectl(&declared).says(r#"["DynamicContainers","DynamicNodeLocalEphemeralVolumes"]"#);
+}
+
 #[test]
 fn server_side_apply_and_who_owns_what() {
     let node = Node::start(&[]);
@@ -368,4 +413,61 @@ fn other_kinds_and_what_is_explained() {
         let holds = |needle: &[u8]| bytes.windows(needle.len()).any(|window| window == needle);
         assert!(!holds(b"v3ry-secret") && !holds(b"djNyeS1zZWNyZXQ"), "{}", file.path().display());
     }
+}
+
+/// What kubectl sends in protobuf and in nothing else, and what it asks before it says that a kind is unknown.
+#[test]
+fn debugging_draining_and_kinds_that_nobody_serves() {
+    let node = Node::start(&[]);
+    let manifest = node.file("pod.yaml", POD);
+    node.kubectl(&["create", "-f", &manifest]).says("pod/web created");
+    running(&node, "web");
+
+    let on_node = ["debug", "node/node", "--image=busybox:1.36", "--profile=general", "--attach=false"];
+    let told = node.kubectl(&on_node).fine();
+    assert!(told.out.starts_with("Creating debugging pod node-debugger-node-"), "{}", told.out);
+    let copy = [
+        "debug",
+        "web",
+        "--copy-to=copy",
+        "--set-image=*=busybox:1.37",
+        "--share-processes",
+        "--profile=general",
+    ];
+    node.kubectl(&copy).fine();
+    running(&node, "copy");
+    let copied = node.kubectl(&["get", "pod", "copy", "-o", "json"]).fine().json();
+    let (spec, app) = (&copied["spec"], &copied["spec"]["containers"][0]);
+    assert_eq!(
+        (&app["image"], &app["resources"]["requests"]["cpu"]),
+        (&"busybox:1.37".into(), &"100m".into())
+    );
+    assert_eq!((&spec["shareProcessNamespace"], &spec["restartPolicy"]), (&true.into(), &"Always".into()));
+    assert_eq!(app["command"][2], "echo hello; while true; do sleep 0.2; echo tick; done");
+
+    node.kubectl(&["create", "quota", "q", "--hard=pods=10,requests.cpu=2"]).says("resourcequota/q created");
+    let hard = ["get", "quota", "q", "-o", "jsonpath={.spec.hard}"];
+    node.kubectl(&hard).says(r#"{"pods":"10","requests.cpu":"2"}"#);
+
+    let information = node.kubectl(&["cluster-info"]).fine();
+    assert!(information.out.contains("control plane is running at"), "{}", information.out);
+    let unknown = node.file(
+        "deployment.yaml",
+        "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\nspec: {}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: beside}\n",
+    );
+    node.kubectl(&["create", "-f", &unknown])
+        .refused("no matches for kind \"Deployment\" in version \"apps/v1\"");
+    node.kubectl(&["get", "cm", "beside", "-o", "name"]).says("configmap/beside");
+
+    let hook = "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingWebhookConfiguration\nmetadata: {name: h}\nwebhooks:\n\
+                - {name: w.example.com, admissionReviewVersions: [v1], sideEffects: None, clientConfig: {url: 'https://w.example.com'}, \
+                rules: [{apiGroups: [''], apiVersions: [v1], operations: [create], resources: [pods]}]}\n";
+    let hook = node.file("hook.yaml", hook);
+    node.kubectl(&["create", "-f", &hook]).refused(
+        "webhooks[0].rules[0].operations[0]: Unsupported value: \"create\": supported values: \"*\", \"CREATE\"",
+    );
+
+    let drained = node.kubectl(&["drain", "node", "--force", "--timeout=60s"]);
+    assert!(drained.ok && drained.out.contains("pod/web deleted"), "{drained:#?}");
+    node.kubectl(&["get", "pods", "-o", "name"]).says("");
 }

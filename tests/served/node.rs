@@ -13,7 +13,7 @@ pub const LONG: Duration = Duration::from_secs(120);
 pub struct Node {
     dir: TempDir,
     child: Option<Child>,
-    extra: Vec<String>,
+    pub extra: Vec<String>,
 }
 
 impl Node {

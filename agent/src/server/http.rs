@@ -357,8 +357,7 @@ impl Caller {
                 let text = self.server.metrics.text().map_err(Failure::internal)?;
                 Answer::bytes(200, "text/plain; version=0.0.4; charset=utf-8", text)
             }
-            // The old document is protobuf, and kubectl does without it.
-            Route::OpenApiOld => return Err(Failure::no_such_route()),
+            Route::OpenApiOld => Answer::bytes(200, openapi::OLD_TYPE, super::protobuf::empty_openapi_v2()),
             Route::Health
             | Route::Version
             | Route::Allocated(_)

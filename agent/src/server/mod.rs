@@ -65,6 +65,7 @@ use limits::{Rates, Recorded};
 use listing::Listings;
 use metrics::Metrics;
 use nodefold_api::admission::attributes::User;
+use nodefold_core::config::FeatureGates;
 use nodefold_core::ids::Name;
 use patient::Patient;
 use pki::Authority;
@@ -93,6 +94,8 @@ pub struct ServedSettings {
     pub port: u16,
     /// Parts of pods that are switched off: of dynamic, allocated, resize, ephemeralcontainers.
     pub disabled_pod_subresources: Vec<String>,
+    /// The two KEPs' gates, of the API and of the node.
+    pub gates: FeatureGates,
     /// Where manifests of static pods are, if there are any.
     pub manifests: Option<PathBuf>,
     /// The version of Kubernetes that the server says it is.
@@ -112,6 +115,16 @@ pub struct Served {
     /// Where it is served, and how it was found.
     pub facts: ServedFacts,
 }
+
+/// Parts of pods that are not served: what is switched off, and what is behind a gate that is closed.
+fn absent_parts(settings: &ServedSettings) -> Vec<String> {
+    let gated = if settings.gates.dynamic_containers { &[][..] } else { &GATED[..] };
+    let gated = gated.iter().map(|part| (*part).to_owned());
+    settings.disabled_pod_subresources.iter().cloned().chain(gated).collect()
+}
+
+/// KEP-5972: the gate in the API server decides whether these are there.
+const GATED: [&str; 2] = ["allocated", "dynamic"];
 
 /// Where a node is served.
 #[derive(Clone, Debug)]
@@ -215,6 +228,7 @@ pub fn open(
             .iter()
             .map(|s| Name::from(s.as_str()))
             .collect(),
+        gates: settings.gates,
         content_key: crate::daemon::content_key(&data)?,
         version: settings.version.clone(),
         manifests: settings.manifests.clone(),
@@ -232,7 +246,7 @@ pub fn open(
         recorded: Recorded::new(),
         limits: settings.limits.clone(),
         metrics,
-        discovery: Discovery { without: settings.disabled_pod_subresources.clone() },
+        discovery: Discovery { without: absent_parts(&settings) },
         version: version(&settings.version),
         connections: Arc::new(Semaphore::new(settings.limits.connections)),
         listings: Listings::new(crate::clock::now().0),

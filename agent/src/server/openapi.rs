@@ -46,6 +46,9 @@ pub fn document(group: &str, version: &str) -> Value {
         "paths": paths, "components": {"schemas": schemas}})
 }
 
+/// Of `/openapi/v2`, which kubectl takes in protobuf alone. It asks for `...v2@v1.0+protobuf`, which is no media type.
+pub const OLD_TYPE: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+
 const GVK: &str = "x-kubernetes-group-version-kind";
 
 fn gvk(resource: &Resource) -> Value {

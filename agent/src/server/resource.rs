@@ -121,6 +121,26 @@ pub static RESOURCES: &[Resource] = &[
         short: &["sa"],
         ..NONE
     },
+    // There are none of these two on a node. `kubectl cluster-info` asks for the one, and kubectl for the other before it says that a
+    // kind is unknown.
+    Resource {
+        plural: "services",
+        singular: "service",
+        kind: "Service",
+        short: &["svc"],
+        verbs: READ,
+        ..NONE
+    },
+    Resource {
+        group: "apiextensions.k8s.io",
+        plural: "customresourcedefinitions",
+        singular: "customresourcedefinition",
+        kind: "CustomResourceDefinition",
+        namespaced: false,
+        short: &["crd", "crds"],
+        verbs: READ,
+        ..NONE
+    },
     Resource {
         group: AUTHORIZATION,
         plural: "selfsubjectaccessreviews",

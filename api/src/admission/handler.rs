@@ -89,6 +89,15 @@ pub enum MatchError {
     NamespaceLookup(String),
 }
 
+impl fmt::Display for MatchError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            MatchError::Unreadable(wrong) => write!(f, "it can't be read ({wrong})"),
+            MatchError::NamespaceLookup(why) => write!(f, "the namespace can't be looked up: {why}"),
+        }
+    }
+}
+
 impl fmt::Display for Handler {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = self.kind.manifest();
@@ -139,12 +148,17 @@ impl Part {
     fn read(of: &Value, rules: &str, is_policy: bool) -> Result<Part, String> {
         let selector =
             |field: &str| Selector::read(at(of, field)).map_err(|wrong| format!("{field}: {wrong}"));
-        let read = |field: &str| list(of, field).iter().map(Rule::read).collect();
+        let read = |field: &str| -> Result<Vec<Rule>, String> {
+            let entries = list(of, field).iter().enumerate();
+            entries
+                .map(|(i, rule)| Rule::read(rule).map_err(|wrong| format!("{field}[{i}].{wrong}")))
+                .collect()
+        };
         Ok(Part {
             namespaces: selector("namespaceSelector")?,
             objects: selector("objectSelector")?,
-            rules: read(rules),
-            excluded: read("excludeResourceRules"),
+            rules: read(rules)?,
+            excluded: read("excludeResourceRules")?,
             means_all_without_rules: is_policy,
         })
     }

@@ -161,7 +161,7 @@ fn dispatch(
     match handler.means(request) {
         Ok(true) => {}
         Ok(false) => return Ok(None),
-        Err(wrong) => return Err(Status::internal(&format!("{handler}: {wrong:?}"))),
+        Err(wrong) => return Err(Status::internal(&format!("{handler}: {wrong}"))),
     }
     let cluster = Cluster(&api.store);
     let decided = webhook::decide(request, handler, cluster, call.answers, api.config.absent_webhooks_allow);
@@ -258,7 +258,7 @@ fn validating_policy(
         Ok(true) => policy::judge(request, handler, cluster),
         Ok(false) => return Ok(()),
         Err(_) if handler.failure_policy == FailurePolicy::Ignore => return Ok(()),
-        Err(wrong) => return Err(Status::internal(&format!("{handler}: {wrong:?}"))),
+        Err(wrong) => return Err(Status::internal(&format!("{handler}: {wrong}"))),
     };
     call.warnings.extend(judgement.warnings.iter().cloned());
     let account = &mut *call.account;
@@ -274,7 +274,10 @@ fn validating_policy(
     let Some(first) = judgement.denials.first() else {
         match &judgement.skipped {
             Some(why) => tell(Verdict::Skipped, why),
-            None => tell(Verdict::Passed, "every validation holds"),
+            None if judgement.warnings.is_empty() && judgement.audited.is_empty() => {
+                tell(Verdict::Passed, "every validation holds");
+            }
+            None => tell(Verdict::Passed, "what fails is only told"),
         }
         return Ok(());
     };

@@ -8,6 +8,7 @@
 use super::attributes::Attributes;
 use crate::view::{list, text};
 use serde_json::Value;
+use std::fmt;
 
 /// One rule of a webhook or policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,20 +21,61 @@ pub struct Rule {
     names: Vec<String>,
 }
 
-impl Rule {
-    /// Reads one entry of `rules`, `resourceRules` or `excludeResourceRules`.
-    pub fn read(value: &Value) -> Rule {
-        let texts = |field: &str| -> Vec<String> {
-            list(value, field).iter().filter_map(Value::as_str).map(str::to_owned).collect()
-        };
-        Rule {
-            operations: texts("operations"),
-            groups: texts("apiGroups"),
-            versions: texts("apiVersions"),
-            resources: texts("resources"),
-            scope: text(value, "scope").to_owned(),
-            names: texts("resourceNames"),
+/// What is wrong with a rule: a server that checked it would not have stored it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wrong {
+    /// Where, in the rule.
+    pub field: String,
+    /// What stands there; `None`: nothing does, and something must.
+    pub got: Option<String>,
+    /// What may stand there.
+    pub allowed: &'static [&'static str],
+}
+
+impl fmt::Display for Wrong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.got {
+            Some(got) => write!(f, "{} is {got:?}, not one of {}", self.field, self.allowed.join(", ")),
+            None => write!(f, "{} is missing or empty", self.field),
         }
+    }
+}
+
+const OPERATIONS: [&str; 5] = ["*", "CREATE", "UPDATE", "DELETE", "CONNECT"];
+const SCOPES: [&str; 3] = ["*", "Cluster", "Namespaced"];
+
+impl Rule {
+    /// Reads one entry of `rules`, `resourceRules` or `excludeResourceRules`. A rule that could mean nothing, or not what it
+    /// says, can't be read: the gate would take it for one that means no pods.
+    pub fn read(value: &Value) -> Result<Rule, Wrong> {
+        let texts = |field: &str| -> Result<Vec<String>, Wrong> {
+            let texts = list(value, field).iter().filter_map(Value::as_str).map(str::to_owned);
+            let texts: Vec<String> = texts.collect();
+            // The core group is "".
+            match texts.iter().position(|text| text.is_empty() && field != "apiGroups") {
+                None if !texts.is_empty() => Ok(texts),
+                None => Err(Wrong { field: field.to_owned(), got: None, allowed: &[] }),
+                Some(i) => Err(Wrong { field: format!("{field}[{i}]"), got: None, allowed: &[] }),
+            }
+        };
+        let operations = texts("operations")?;
+        if let Some(i) = operations.iter().position(|operation| !OPERATIONS.contains(&operation.as_str())) {
+            let (field, got) = (format!("operations[{i}]"), Some(operations[i].clone()));
+            return Err(Wrong { field, got, allowed: &OPERATIONS });
+        }
+        let scope = text(value, "scope").to_owned();
+        if !scope.is_empty() && !SCOPES.contains(&scope.as_str()) {
+            return Err(Wrong { field: "scope".to_owned(), got: Some(scope), allowed: &SCOPES });
+        }
+        let names = list(value, "resourceNames").iter().filter_map(Value::as_str).map(str::to_owned);
+        Ok(Rule {
+            operations,
+            groups: texts("apiGroups")?,
+            versions: texts("apiVersions")?,
+            resources: texts("resources")?,
+            scope,
+            names: names.collect(),
+        })
     }
 
     /// The rule means this request.

@@ -2,7 +2,8 @@
 //!
 //! The default roles are there without manifests: `cluster-admin`, `admin`, `edit` and `view` for what nodefold serves. Update
 //! permission on `pods/dynamic` is not in `edit` (KEP-5972), nor in `admin`, which holds what `edit` does; `view` may read
-//! `pods/allocated` (api-side §6.3 question 23). A manifest of the same name replaces a default.
+//! `pods/allocated` (api-side §6.3 question 23). They gather roles by the labels that Kubernetes' own gather by
+//! (`rbac.authorization.k8s.io/aggregate-to-edit`, ...). A manifest of the same name replaces a default.
 
 use crate::admission::attributes::User;
 use crate::admission::selector::{Selector, labels};
@@ -103,10 +104,12 @@ impl Rbac {
         let mut rbac = Rbac::default();
         let defaults = default_roles();
         let of_kind = |kind: &'static str| manifests.iter().copied().filter(move |m| text(m, "kind") == kind);
-        let cluster_roles: Vec<&Value> = defaults.iter().chain(of_kind("ClusterRole")).collect();
-        for role in &cluster_roles {
-            let rules = rules_of(role, &cluster_roles);
-            rbac.roles.insert((None, name(at(role, "metadata")).into()), rules);
+        let by_name = defaults.iter().chain(of_kind("ClusterRole"));
+        let cluster_roles: BTreeMap<&str, &Value> =
+            by_name.map(|role| (name(at(role, "metadata")), role)).collect();
+        for (name, role) in &cluster_roles {
+            let rules = rules_of(role, &cluster_roles, MOST_STEPS);
+            rbac.roles.insert((None, (*name).into()), rules);
         }
         for role in of_kind("Role") {
             rbac.roles.insert((Some(namespace(role)), name(at(role, "metadata")).into()), read_rules(role));
@@ -240,15 +243,21 @@ fn namespace(object: &Value) -> Name {
     }
 }
 
+/// Roles gather roles that gather roles: `admin` has what `edit` has, which has what `view` has. So far, and no round of them for ever.
+const MOST_STEPS: u8 = 4;
+
 /// A ClusterRole's own rules; those of the roles that it gathers, if it gathers any.
-fn rules_of(role: &Value, all: &[&Value]) -> Vec<PolicyRule> {
+fn rules_of(role: &Value, all: &BTreeMap<&str, &Value>, steps: u8) -> Vec<PolicyRule> {
     let selectors = list(at(role, "aggregationRule"), "clusterRoleSelectors");
     if selectors.is_empty() {
         return read_rules(role);
     }
+    let Some(steps) = steps.checked_sub(1) else { return Vec::new() };
     let read: Vec<Selector> = selectors.iter().filter_map(|s| Selector::read(s).ok()).collect();
-    let gathered = all.iter().filter(|other| read.iter().any(|s| s.selects(&labels(other))));
-    gathered.flat_map(|other| read_rules(other)).collect()
+    let itself = name(at(role, "metadata"));
+    let gathered = all.iter().filter(|(name, _)| **name != itself).map(|(_, other)| *other);
+    let gathered = gathered.filter(|other| read.iter().any(|s| s.selects(&labels(other))));
+    gathered.flat_map(|other| rules_of(other, all, steps)).collect()
 }
 
 fn read_rules(role: &Value) -> Vec<PolicyRule> {
@@ -305,13 +314,19 @@ fn default_roles() -> Vec<Value> {
         json!({"apiGroups": [""], "resources": ["pods/eviction"], "verbs": ["create"]}),
         json!({"apiGroups": [""], "resources": ["secrets"], "verbs": read}),
     ];
-    let role = |name: &str, rules: Vec<Value>| json!({"kind": "ClusterRole", "metadata": {"name": name}, "rules": rules});
     let all = json!({"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"], "nonResourceURLs": ["*"]});
-    let editing: Vec<Value> = view.iter().chain(&edit).cloned().collect();
+    let label = |whose: &str| json!({format!("rbac.authorization.k8s.io/aggregate-to-{whose}"): "true"});
+    let holding = |name: &str, labels: Value, rules: &[Value]| json!({"kind": "ClusterRole", "metadata": {"name": name, "labels": labels}, "rules": rules});
+    let gathering = |name: &str, labels: Value| {
+        json!({"kind": "ClusterRole", "metadata": {"name": name, "labels": labels},
+        "aggregationRule": {"clusterRoleSelectors": [{"matchLabels": label(name)}]}})
+    };
     vec![
-        role("cluster-admin", vec![all]),
-        role("admin", editing.clone()),
-        role("edit", editing),
-        role("view", view.to_vec()),
+        holding("cluster-admin", json!({}), &[all]),
+        gathering("admin", json!({})),
+        gathering("edit", label("admin")),
+        gathering("view", label("edit")),
+        holding("system:aggregate-to-edit", label("edit"), &edit),
+        holding("system:aggregate-to-view", label("view"), &view),
     ]
 }

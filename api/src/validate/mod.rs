@@ -8,6 +8,7 @@
 mod containers;
 mod data;
 mod ephemeral;
+mod handlers;
 mod kept;
 mod main_resource;
 mod metadata;
@@ -86,6 +87,14 @@ pub(crate) fn other(object: &Value, errors: &mut Errors) {
     metadata::identity(object, errors);
     metadata::labels(object, errors);
     data::keys(object, errors);
+    handlers::manifest(object, errors);
+}
+
+/// Why a server would not store this manifest of an admission handler; other kinds pass.
+pub fn check_handler(manifest: &Value) -> Vec<Cause> {
+    let mut errors = Errors::default();
+    handlers::manifest(manifest, &mut errors);
+    errors.into_causes()
 }
 
 /// A change of an object of any kind but Pod.
@@ -93,6 +102,7 @@ pub(crate) fn update_other(old: &Value, new: &Value, errors: &mut Errors) {
     metadata::update(old, new, errors);
     data::keys(new, errors);
     data::kept(old, new, errors);
+    handlers::manifest(new, errors);
 }
 
 /// What is wrong, as it is found, each with the number of its rule.

@@ -6,7 +6,7 @@ use nodefold_api::admission::Answer;
 use nodefold_api::admission::attributes::{Attributes, NamespaceLookup, Operation, User};
 use nodefold_api::admission::coverage::{Coverage, Strictness, gate};
 use nodefold_api::admission::handler::Handlers;
-use nodefold_api::{ApiEvent, Body, Request};
+use nodefold_api::{ApiEvent, Body, Request, check_handler};
 use std::sync::Arc;
 
 /// A webhook `w` of configuration `hooks`.
@@ -34,14 +34,19 @@ fn policy(constraints: Value, binding: Value) -> Vec<Value> {
 }
 
 fn kinds_of_policy(kind: &str, constraints: Value, binding: Value) -> Vec<Value> {
-    let mut spec = json!({"policyName": "p", "validationActions": ["Deny"]});
+    let (mut spec, mut does) = (json!({"policyName": "p"}), json!({"matchConstraints": constraints}));
+    if kind == "Validating" {
+        spec["validationActions"] = json!(["Deny"]);
+        does["validations"] = json!([{"expression": "true"}]);
+    } else {
+        does["mutations"] = json!([{"patchType": "JSONPatch", "jsonPatch": {"expression": "[]"}}]);
+    }
     for (key, value) in binding.as_object().into_iter().flatten() {
         spec[key] = value.clone();
     }
     let of = |kind: String, name: &str, spec: Value| json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": name}, "spec": spec});
-    let validations = json!({"matchConstraints": constraints, "validations": [{"expression": "true"}]});
     vec![
-        of(format!("{kind}AdmissionPolicy"), "p", validations),
+        of(format!("{kind}AdmissionPolicy"), "p", does),
         of(format!("{kind}AdmissionPolicyBinding"), "b", spec),
     ]
 }
@@ -211,14 +216,14 @@ fn request() -> Value {
     patch
 }
 
-struct Asked {
+pub struct Asked {
     user: User,
     object: Value,
     old: Value,
     namespace: Value,
 }
 
-fn asked() -> Asked {
+pub fn asked() -> Asked {
     let object =
         json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web", "labels": {"kept": "yes"}}});
     let mut old = object.clone();
@@ -227,7 +232,7 @@ fn asked() -> Asked {
 }
 
 impl Asked {
-    fn attributes(&self) -> Attributes<'_> {
+    pub fn attributes(&self) -> Attributes<'_> {
         Attributes {
             operation: Operation::Update,
             group: "",
@@ -246,7 +251,7 @@ impl Asked {
     }
 }
 
-fn read(manifests: &[Value]) -> Handlers {
+pub fn read(manifests: &[Value]) -> Handlers {
     let shared: Vec<Arc<Value>> = manifests.iter().cloned().map(Arc::new).collect();
     Handlers::read(&shared)
 }
@@ -294,6 +299,10 @@ fn each_row_is_decided_as_the_table_says() {
             let request = Attributes { dry_run, ..asked.attributes() };
             let allowed = matches!(gate(&request, &handlers, Strictness::default()), Coverage::Covered(_));
             assert_eq!(allowed, row.allowed, "row 33 over row {}", row.number);
+        }
+        // Row 30: through the API it is never stored (`manifests.rs`).
+        if row.manifests.iter().any(|manifest| !check_handler(manifest).is_empty()) {
+            continue;
         }
         let answer = guarded(answering(), &row.manifests).dynamic(request());
         match answer {

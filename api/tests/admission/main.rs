@@ -4,6 +4,7 @@
 mod coverage;
 mod coverage_laws;
 mod libraries;
+mod manifests;
 mod mutating_policies;
 mod plugins;
 mod pod_security;

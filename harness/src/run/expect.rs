@@ -83,8 +83,8 @@ pub fn check(
         }
         Check::Events(expected) => events(check, story, expected),
         Check::Host { pod, absent, present } => host(check, world, pod, absent, present),
-        Check::Order(patterns) => order(check, story, patterns),
-        Check::Never(patterns) => never(check, story, patterns),
+        Check::Order(patterns) => order(check, world, story, patterns),
+        Check::Never(patterns) => never(check, world, story, patterns),
     }
 }
 
@@ -386,15 +386,25 @@ fn host(
     )
 }
 
-fn fits(pattern: &CommandPattern, given: &Given) -> bool {
+/// A pattern without a namespace means `default`, as elsewhere in a story; any other only while `default` never had a pod of
+/// that name.
+fn fits(world: &dyn Stage, pattern: &CommandPattern, given: &Given) -> bool {
+    let in_default =
+        || world.server().uid(&PodRef { namespace: "default".to_owned(), name: pattern.pod.clone() });
     pattern.matches(given.verb, &given.namespace, &given.pod, &given.thing)
+        && (pattern.namespace.is_some() || given.namespace == "default" || in_default().is_none())
 }
 
-fn order(check: &Check, story: &Story<'_>, patterns: &[CommandPattern]) -> Result<(), Miss> {
+fn order(
+    check: &Check,
+    world: &dyn Stage,
+    story: &Story<'_>,
+    patterns: &[CommandPattern],
+) -> Result<(), Miss> {
     let given = story.commands();
     let mut from = 0;
     for (i, pattern) in patterns.iter().enumerate() {
-        if let Some(found) = given[from..].iter().position(|g| fits(pattern, g)) {
+        if let Some(found) = given[from..].iter().position(|g| fits(world, pattern, g)) {
             from += found + 1;
             continue;
         }
@@ -408,7 +418,7 @@ fn order(check: &Check, story: &Story<'_>, patterns: &[CommandPattern]) -> Resul
             Some((before, at)) => format!(" after `{before}` (at {})", story.clock(at.at)),
             None => String::new(),
         };
-        let earlier = match given[..from].iter().rev().find(|g| fits(pattern, g)) {
+        let earlier = match given[..from].iter().rev().find(|g| fits(world, pattern, g)) {
             Some(early) => format!("; it was given, but earlier, at {}", story.clock(early.at)),
             None => String::new(),
         };
@@ -432,9 +442,14 @@ fn order(check: &Check, story: &Story<'_>, patterns: &[CommandPattern]) -> Resul
     Ok(())
 }
 
-fn never(check: &Check, story: &Story<'_>, patterns: &[CommandPattern]) -> Result<(), Miss> {
+fn never(
+    check: &Check,
+    world: &dyn Stage,
+    story: &Story<'_>,
+    patterns: &[CommandPattern],
+) -> Result<(), Miss> {
     for pattern in patterns {
-        if let Some(given) = story.commands().iter().find(|g| fits(pattern, g)) {
+        if let Some(given) = story.commands().iter().find(|g| fits(world, pattern, g)) {
             return Err(Miss {
                 expected: check.to_string(),
                 actual: format!("`{given}` was given at {}", story.clock(given.at)),

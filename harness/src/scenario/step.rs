@@ -359,21 +359,24 @@ fn manifest(field: &Reader<'_>) -> Result<Value, InputError> {
     let kind = kind_field.string()?;
     let metadata = field.require("metadata", "a manifest has `metadata: {name: ...}`")?;
     metadata.require("name", "give the object a name")?.string()?;
-    if STORED_KINDS.contains(&kind.as_str()) {
+    if !KINDS.contains(&kind.as_str()) {
+        let what = format!("a story has no objects of kind {kind:?}");
+        return Err(kind_field.error(what, did_you_mean(&kind, &KINDS)));
+    }
+    if !nodefold_k8s::has_known_fields(&kind) {
         return Ok(field.value.clone());
     }
     match nodefold_k8s::check_fields(field.value, &kind).first() {
-        Some(problem) if problem.path == "kind" => Err(kind_field.error(
-            format!("a story has no objects of kind {kind:?}"),
-            did_you_mean(&kind, &[&["Pod", "Secret", "ConfigMap"][..], &STORED_KINDS[..]].concat()),
-        )),
         Some(problem) => Err(field.locate(problem)),
         None => Ok(field.value.clone()),
     }
 }
 
-/// Kinds whose objects are kept as they are; the node looks at some of them, and no rule of the API does.
-const STORED_KINDS: [&str; 12] = [
+/// What a story may have. Kinds whose fields nobody knows here are kept as they are.
+const KINDS: [&str; 15] = [
+    "Pod",
+    "Secret",
+    "ConfigMap",
     "PersistentVolume",
     "PersistentVolumeClaim",
     "StorageClass",
@@ -400,7 +403,7 @@ fn patch(field: &Reader<'_>) -> Result<(PodRef, Value), InputError> {
 }
 
 fn delete(field: &Reader<'_>) -> Result<DeleteTarget, InputError> {
-    const KINDS: [(&str, &str, bool); 6] = [
+    const TARGETS: [(&str, &str, bool); 6] = [
         ("pod", "Pod", true),
         ("mirror", "Pod", true),
         ("secret", "Secret", true),
@@ -408,11 +411,11 @@ fn delete(field: &Reader<'_>) -> Result<DeleteTarget, InputError> {
         ("persistentVolumeClaim", "PersistentVolumeClaim", true),
         ("persistentVolume", "PersistentVolume", false),
     ];
-    let mut allowed: Vec<&str> = KINDS.iter().map(|(key, ..)| *key).collect();
+    let mut allowed: Vec<&str> = TARGETS.iter().map(|(key, ..)| *key).collect();
     allowed.extend(["namespace", "gracePeriodSeconds", "force"]);
     field.only(&allowed)?;
     let mut named = Vec::new();
-    for (key, kind, namespaced) in KINDS {
+    for (key, kind, namespaced) in TARGETS {
         if let Some(name) = field.get(key)? {
             named.push((key, kind, namespaced, name));
         }

@@ -177,11 +177,49 @@ impl Failure {
     }
 }
 
+/// A scope, less what was released of it.
+#[derive(Clone, Debug)]
+pub struct Area {
+    scope: Scope,
+    released: Vec<Scope>,
+}
+
+impl Area {
+    fn of(scope: Scope) -> Area {
+        Area { scope, released: Vec::new() }
+    }
+
+    fn covers(&self, operation: Operation, namespace: &str, pod: &str, target: &str) -> bool {
+        let in_it = |scope: &Scope| scope.covers(operation, namespace, pod, target);
+        in_it(&self.scope) && !self.released.iter().any(in_it)
+    }
+
+    /// Takes the scope out of it. `None`: nothing of it was in it; `Some(true)`: nothing is left.
+    fn release(&mut self, scope: &Scope) -> Option<bool> {
+        if scope.contains(&self.scope) {
+            return Some(true);
+        }
+        let is_new =
+            self.scope.contains(scope) && !self.released.iter().any(|released| released.contains(scope));
+        is_new.then(|| {
+            self.released.push(scope.clone());
+            false
+        })
+    }
+}
+
+impl fmt::Display for Area {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.scope)?;
+        self.released.iter().try_for_each(|scope| write!(f, " (but not {scope})"))
+    }
+}
+
 /// All rules in force.
 #[derive(Clone, Debug, Default)]
 pub struct Rules {
-    holds: Vec<Scope>,
-    failures: Vec<(Scope, Failure)>,
+    holds: Vec<Area>,
+    failures: Vec<(Area, Failure)>,
 }
 
 impl Rules {
@@ -192,32 +230,38 @@ impl Rules {
 
     /// Operations in this scope hang from now on.
     pub fn hold(&mut self, scope: Scope) {
-        if !self.holds.contains(&scope) {
-            self.holds.push(scope);
+        match self.holds.iter_mut().find(|held| held.scope == scope) {
+            Some(held) => held.released.clear(),
+            None => self.holds.push(Area::of(scope)),
         }
     }
 
     /// Operations in this scope go wrong from now on.
     pub fn fail(&mut self, scope: Scope, failure: Failure) {
-        self.failures.push((scope, failure));
+        self.failures.push((Area::of(scope), failure));
     }
 
-    /// Ends every hold within the scope, or, where nothing is held, every failure within it. How many ended.
+    /// Ends every hold of what is in the scope, or, where nothing is held, every failure. A wider one goes on for the rest. How many it
+    /// was about.
     pub fn release(&mut self, scope: &Scope) -> usize {
-        let before = self.holds.len();
-        self.holds.retain(|held| !scope.contains(held));
-        let released = before - self.holds.len();
-        if released > 0 {
-            return released;
+        fn end<T>(areas: &mut Vec<T>, area: fn(&mut T) -> &mut Area, scope: &Scope) -> usize {
+            let mut released = 0;
+            areas.retain_mut(|entry| {
+                let left = area(entry).release(scope);
+                released += usize::from(left.is_some());
+                left != Some(true)
+            });
+            released
         }
-        let before = self.failures.len();
-        self.failures.retain(|(failing, _)| !scope.contains(failing));
-        before - self.failures.len()
+        match end(&mut self.holds, |held| held, scope) {
+            0 => end(&mut self.failures, |(area, _)| area, scope),
+            released => released,
+        }
     }
 
     /// The operation hangs.
     pub fn holds(&self, operation: Operation, namespace: &str, pod: &str, target: &str) -> bool {
-        self.holds.iter().any(|scope| scope.covers(operation, namespace, pod, target))
+        self.holds.iter().any(|area| area.covers(operation, namespace, pod, target))
     }
 
     /// How the operation goes wrong, if it does; counts as one of the rule's times.
@@ -229,7 +273,7 @@ impl Rules {
         target: &str,
     ) -> Option<Failure> {
         let found =
-            self.failures.iter().position(|(scope, _)| scope.covers(operation, namespace, pod, target))?;
+            self.failures.iter().position(|(area, _)| area.covers(operation, namespace, pod, target))?;
         let failure = self.failures[found].1.clone();
         if let Some(times) = &mut self.failures[found].1.times {
             *times = times.saturating_sub(1);
@@ -241,12 +285,12 @@ impl Rules {
     }
 
     /// What is held, for messages.
-    pub fn held(&self) -> impl Iterator<Item = &Scope> {
+    pub fn held(&self) -> impl Iterator<Item = &Area> {
         self.holds.iter()
     }
 
     /// What goes wrong.
-    pub fn failing(&self) -> impl Iterator<Item = &(Scope, Failure)> {
+    pub fn failing(&self) -> impl Iterator<Item = &(Area, Failure)> {
         self.failures.iter()
     }
 }
@@ -281,6 +325,21 @@ mod tests {
         assert_eq!(rules.release(&scope(Operation::Stop, Some("web"), Some("c"))), 0);
         assert_eq!(rules.release(&scope(Operation::Stop, Some("web"), None)), 2);
         assert!(!rules.holds(Operation::Stop, "default", "web", "a"));
+    }
+
+    #[test]
+    fn a_wider_hold_goes_on_for_the_rest() {
+        let mut rules = Rules::default();
+        rules.hold(scope(Operation::Mount, None, None));
+        let quick = scope(Operation::Mount, Some("web"), Some("quick"));
+        assert_eq!(rules.release(&quick), 1);
+        assert_eq!(rules.release(&quick), 0, "it is released already");
+        assert!(!rules.holds(Operation::Mount, "default", "web", "quick"));
+        assert!(rules.holds(Operation::Mount, "default", "web", "slow"));
+        rules.hold(scope(Operation::Mount, None, None));
+        assert!(rules.holds(Operation::Mount, "default", "web", "quick"), "held anew");
+        assert_eq!(rules.release(&scope(Operation::Mount, None, None)), 1);
+        assert!(rules.are_none());
     }
 
     #[test]

@@ -27,7 +27,10 @@ impl Hub {
             self.keep_namespace(name)?;
         }
         let allocatable = self.host.allocatable()?;
-        let gates = self.api.gates();
+        let gates = self.settings.gates;
+        if self.api.gates() != gates {
+            self.apply("system:apiserver", Request::NodeGates(gates))?;
+        }
         let facts = NodeFacts { allocatable, gates, ..NodeFacts::default() };
         self.keep_node(&facts)?;
         self.catch_up()?;

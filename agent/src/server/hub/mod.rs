@@ -35,6 +35,7 @@ use nodefold_api::authorize::rbac::Rbac;
 use nodefold_api::{Api, ApiEvent, Change, ChangeType, Performed, Request, Response};
 use nodefold_core::Backend;
 use nodefold_core::command::Command;
+use nodefold_core::config::FeatureGates;
 use nodefold_core::event::Fact;
 use nodefold_core::ids::{Name, ObjectRef, PodUid};
 use nodefold_core::resources::ResourceList;
@@ -123,6 +124,8 @@ pub struct HubSettings {
     pub node_name: Name,
     /// Subresources of pods that are switched off.
     pub disabled_pod_subresources: Vec<Name>,
+    /// The two KEPs' gates.
+    pub gates: FeatureGates,
     /// Keys the digests that stand for secrets' bytes.
     pub content_key: [u8; 32],
     /// The version that the node reports.

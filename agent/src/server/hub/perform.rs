@@ -76,7 +76,7 @@ impl Hub {
     /// The part of pods is switched on.
     fn serves(&self, part: &str) -> bool {
         let off = self.settings.disabled_pod_subresources.iter().any(|off| &**off == part);
-        let gated = part == "dynamic" && !self.api.gates().dynamic_containers;
+        let gated = super::super::GATED.contains(&part) && !self.api.gates().dynamic_containers;
         !off && !gated
     }
 
