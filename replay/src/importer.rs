@@ -126,6 +126,11 @@ impl Importer {
         }
     }
 
+    /// Whether what comes next asks for nothing that was found before.
+    pub fn can_be_emptied(&self) -> bool {
+        !self.in_panic
+    }
+
     /// No more lines.
     pub fn finish(&mut self) {
         if let Some((text, line)) = self.document.take_open() {

@@ -10,7 +10,7 @@ use std::path::Path;
 /// No record of any known writer is longer; what follows is not read.
 pub const LONGEST_LINE: usize = 16 << 20;
 /// How much is read by one processor at a time.
-const PIECE: usize = 1 << 18;
+pub const PIECE: usize = 1 << 18;
 
 /// Opens a file, or standard input for `-`.
 pub fn open(path: &Path) -> io::Result<Box<dyn Read>> {

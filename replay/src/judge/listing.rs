@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 pub fn judge(view: &View<'_>, report: &mut Report) {
     let listed = |i: &usize| view.entry(*i).witness == Witness::RuntimeList;
     let mut dead: BTreeMap<PodIx, Vec<usize>> = BTreeMap::new();
-    for i in (0..view.trace.entries.len()).filter(listed) {
+    for i in (0..view.entries.len()).filter(listed) {
         let entry = view.entry(i);
         let Some(pod) = entry.pod else { continue };
         let story = view.story(pod);
@@ -65,9 +65,14 @@ pub fn judge(view: &View<'_>, report: &mut Report) {
         }
     }
     for story in view.stories() {
-        started_after_removal(view, &story, report);
-        sandbox_left(view, &story, report);
+        remains(view, &story, report);
     }
+}
+
+/// Judges what a pod's own story shows of it after its end.
+pub fn remains(view: &View<'_>, story: &Story<'_>, report: &mut Report) {
+    started_after_removal(view, story, report);
+    sandbox_left(view, story, report);
 }
 
 fn gone(view: &View<'_>, story: &Story<'_>) -> Option<usize> {
