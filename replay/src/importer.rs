@@ -154,6 +154,10 @@ impl Importer {
         if let Some(plain) = mended::uncoloured(text) {
             return self.take(&plain, number);
         }
+        // A quote of code that begins or ends on a line of its own: what is in it goes on.
+        if text == b"`" {
+            return self.sink.skip(Skipped::Separator);
+        }
         // A line of code in a text; three backticks are a fence.
         if let Some(code) = text.strip_prefix(b"`").filter(|rest| !rest.starts_with(b"``")) {
             let code = code.trim_ascii_end();
@@ -248,7 +252,7 @@ impl Importer {
         if self.panic(found, number) || self.system(found, number) || self.separator(found, number) {
             return;
         }
-        if let Some(table) = runtime::Table::head(rest) {
+        if let Some(table) = runtime::Table::head(rest, number) {
             self.table = Some(table);
             self.sink.recognised += 1;
             return;

@@ -12,7 +12,7 @@ use crate::verb::Verb;
 use std::collections::BTreeSet;
 
 /// So long nothing was told of what is over: longer than any rule about a single story looks ahead, and than writers are late.
-pub const SILENCE: i64 = 900 * SECOND;
+pub const SILENCE: i64 = 300 * SECOND;
 /// Witnesses tell an end in any order within this.
 const APART: i64 = 5 * SECOND;
 
@@ -185,6 +185,7 @@ fn concerns_the_node(verb: Verb) -> bool {
             verb,
             Verb::OrphanDirLeft
                 | Verb::UnmountFailed
+                | Verb::IllegalTransition
                 | Verb::VolumesTimedOut
                 | Verb::ContainerStarted
                 | Verb::DeviceUnmounted

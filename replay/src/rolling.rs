@@ -1,6 +1,6 @@
 //! Judging while reading: stories that are over are judged and forgotten, and of each finding only the lines stay that prove it.
 //!
-//! Owns when that is done and what stays. So memory is bounded by what lives, and by what was told in the last quarter of an hour of
+//! Owns when that is done and what stays. So memory is bounded by what lives, and by what was told in the last five minutes of
 //! the log; what a living pod, the node itself, static pods and listings have told is kept to the end.
 
 use crate::evidence::Sink;

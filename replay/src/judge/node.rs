@@ -16,6 +16,7 @@ pub fn judge(view: &View<'_>, waits_told: bool, report: &mut Report) {
     stops(view, report);
     sandboxes(view, report);
     nameless_orphans(view, report);
+    nameless_phases(view, report);
     nameless_unmounts(view, report);
     nameless_waits(view, waits_told, report);
     own_journals(view, report);
@@ -234,6 +235,17 @@ fn nameless_orphans(view: &View<'_>, report: &mut Report) {
     let text = "a pod's directory can't be removed; which one, the input doesn't say".to_owned();
     let mut finding = view.finding(Kind::OrphanedPodDir, None, &[first, last], text);
     finding.count = orphans.len() as u64;
+    report.findings.push(finding);
+}
+
+/// So are phases that were to go back: up to 1.20 the line names no pod.
+fn nameless_phases(view: &View<'_>, report: &mut Report) {
+    let back = with_verb(view, Verb::IllegalTransition);
+    let nameless: Vec<usize> = back.into_iter().filter(|i| view.entry(*i).pod.is_none()).collect();
+    let (Some(first), Some(last)) = (nameless.first().copied(), nameless.last().copied()) else { return };
+    let text = "the kubelet refused a phase that would have gone back; of which pod, the input doesn't say";
+    let mut finding = view.finding(Kind::IllegalTransition, None, &[first, last], text.to_owned());
+    finding.count = nameless.len() as u64;
     report.findings.push(finding);
 }
 

@@ -75,21 +75,24 @@ pub fn find(line: &[u8]) -> Option<(usize, Header<'_>)> {
     None
 }
 
-/// `06:21:12.127616  kubelet   status_manager.go:544] `: what harnesses make when they merge logs. No date.
+/// `06:21:12.127616  kubelet   status_manager.go:544] `: what harnesses make when they merge logs, or a header that lost its date and
+/// has the process there.
 pub fn merged(line: &[u8]) -> Option<(i64, Header<'_>)> {
-    let (of_day, len) = time_of_day(line)?;
+    let before = line.iter().take_while(|b| **b == b' ').count();
+    let (of_day, len) = time_of_day(&line[before..])?;
+    let len = before + len;
     let rest = &line[len..];
     let blanks = rest.iter().take_while(|b| **b == b' ').count();
     let rest = &rest[blanks..];
-    if blanks == 0 || !rest.starts_with(b"kubelet") {
+    let word = rest.iter().take_while(|b| **b != b' ').count();
+    let pid = number(rest).filter(|(_, digits)| *digits == word).map(|(pid, _)| pid);
+    if blanks == 0 || !(rest.starts_with(b"kubelet") || pid.is_some()) {
         return None;
     }
-    let word = rest.iter().take_while(|b| **b != b' ').count();
     let gap = rest[word..].iter().take_while(|b| **b == b' ').count();
     let (file, place_len) = place(&rest[word + gap..])?;
-    let header =
-        Header { severity: None, stamp: None, pid: 0, file, len: len + blanks + word + gap + place_len };
-    Some((of_day, header))
+    let len = len + blanks + word + gap + place_len;
+    Some((of_day, Header { severity: None, stamp: None, pid: pid.unwrap_or(0), file, len }))
 }
 
 /// The severity and where the date begins. A word with a colon is glog's own cousin; none at all is a lost letter.
