@@ -233,6 +233,9 @@ pub fn find(kept: &[Kept], ties: &[Tie], trace: &Trace, front: Moment) -> Vec<bo
     let mut volumes = vec![none.clone(); trace.volumes.len()];
     let mut containers = vec![none; trace.containers.len()];
     let mut asked = vec![false; trace.containers.len()];
+    // Containers that run, by what was said of each last: a pod that was forced out of its source may have one for hours.
+    let mut runs = vec![false; trace.containers.len()];
+    let mut all_stopped = vec![Moment(i64::MIN); trace.pods.len()];
     // Volumes of a pod that are mounted, and such as have left the node, by what was said of each last.
     let mut mounted = vec![false; trace.volumes.len()];
     let mut left = vec![false; trace.volumes.len()];
@@ -242,6 +245,15 @@ pub fn find(kept: &[Kept], ties: &[Tie], trace: &Trace, front: Moment) -> Vec<bo
         if let Some(c) = tie.container {
             let c = c.0 as usize;
             containers[c].take(k);
+            let ends = [
+                Verb::ContainerDead,
+                Verb::ContainerExited,
+                Verb::ContainerGone,
+                Verb::StopReturned,
+                Verb::ContainerRemoved,
+            ];
+            let starts = matches!(k.verb, Verb::ContainerStarted | Verb::ContainerRunning);
+            runs[c] = (runs[c] || starts) && !ends.contains(&k.verb);
             match turn(k.verb) {
                 Turn::Asks => asked[c] = true,
                 Turn::Answers => {
@@ -268,6 +280,9 @@ pub fn find(kept: &[Kept], ties: &[Tie], trace: &Trace, front: Moment) -> Vec<bo
             course.held |= matches!(k.verb, Verb::PodAdded | Verb::PodRemoved) && from_file(k);
             course.held |= turn(k.verb) == Turn::Asks && tie.container.is_none();
             ever_unmounted[p.0 as usize] |= k.verb == Verb::Unmounted;
+            if matches!(k.verb, Verb::ContainersStopped | Verb::PostTermination) {
+                all_stopped[p.0 as usize] = all_stopped[p.0 as usize].max(k.at);
+            }
         }
     }
     // The first object stands for the API's list.
@@ -275,10 +290,10 @@ pub fn find(kept: &[Kept], ties: &[Tie], trace: &Trace, front: Moment) -> Vec<bo
     if let Some(p) = first_object.and_then(|(_, tie)| tie.pod) {
         pods[p.0 as usize].held = true;
     }
-    for (c, asked) in trace.containers.iter().zip(&asked) {
-        if let (Some(p), true) = (c.pod, *asked) {
-            pods[p.0 as usize].held = true;
-        }
+    for (i, c) in trace.containers.iter().enumerate() {
+        let Some(p) = c.pod.map(|p| p.0 as usize) else { continue };
+        let ended = c.sandbox || c.finished_at.is_some() || all_stopped[p] >= containers[i].begun;
+        pods[p].held |= asked[i] || (runs[i] && !ended);
     }
     let mut still_mounted = vec![false; trace.pods.len()];
     for (v, mounted) in trace.volumes.iter().zip(&mounted) {

@@ -85,6 +85,35 @@ fn a_long_log_gets_the_same_verdict_though_most_of_it_is_forgotten() {
 }
 
 #[test]
+fn a_pod_that_was_forced_out_is_not_over_while_its_container_runs() {
+    let (uid, id) = ("f0000000-1c5b-4c2f-9a55-000000000000", "f".repeat(64));
+    let event = |what: &str| {
+        format!(
+            r#"kubelet.go:2752] "SyncLoop (PLEG): event for pod" pod="ns/slow" event={{"ID":"{uid}","Type":"{what}","Data":"{id}"}}"#
+        )
+    };
+    let told = [
+        ("00:00:30", r#"kubelet.go:2724] "SyncLoop ADD" source="api" pods=["ns/slow"]"#.to_owned()),
+        ("00:00:31", event("ContainerStarted")),
+        (
+            "00:01:30",
+            r#"status_manager.go:834] "Pod fully terminated and removed from etcd" pod="ns/slow""#.to_owned(),
+        ),
+        ("00:01:31", r#"kubelet.go:2734] "SyncLoop REMOVE" source="api" pods=["ns/slow"]"#.to_owned()),
+        // An hour's grace.
+        ("01:01:20", event("ContainerDied")),
+    ];
+    let mut log = lives::kubelet(900);
+    log.extend(told.iter().map(|(at, text)| format!("I0301 {at}.000000     777 {text}\n")));
+    let mut lines: Vec<&str> = log.lines().collect();
+    lines.sort_unstable();
+    let log = lines.join("\n");
+    let texts: [(&str, &[u8]); 1] = [("kubelet.log", log.as_bytes())];
+    let forgotten = same("forced out", &texts, 500);
+    assert!(forgotten > 4000, "{forgotten}");
+}
+
+#[test]
 fn what_is_not_in_order_of_time_is_left_to_those_who_hold_it_all() {
     let log = lives::kubelet(900);
     let mut lines: Vec<&str> = log.lines().collect();
