@@ -6,21 +6,33 @@ use crate::judge_view;
 use crate::out::Out;
 use anyhow::Result;
 use indicatif::{ProgressBar, ProgressStyle};
-use nodefold_replay::{Followed, Moment, Options, Progress, Side, Trace, follow, read_files, rfc3339};
+use nodefold_replay::{
+    Followed, Moment, Options, Progress, ReadError, Side, Trace, WINDOW, follow, judge_files, read_files,
+    rfc3339,
+};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Reads, judges, tells.
 pub fn judge(args: &args::Judge, out: &mut Out) -> Result<Ending> {
-    let trace = read(&args.files, args.year, out)?;
+    // Whoever asks for what happened, and not only for what was wrong, gets all of it held.
+    let all = args.shadow || args.verbose || args.pod.is_some();
+    let (trace, report) = if all {
+        let trace = read(&args.files, args.year, out)?;
+        let report = nodefold_replay::judge(&trace);
+        (trace, report)
+    } else {
+        with_bar(&args.files, args.year, out, |options, progress| {
+            judge_files(&args.files, options, WINDOW, progress)
+        })?
+    };
     if !trace.is_recognised() {
         let what = format!("nothing recognisable in {}", names(&args.files));
         let remedy =
             "give kubelet or runtime logs, API watches or lists, audit logs, mount tables, checkpoints";
         return Err(Unusable::new(what, remedy).into());
     }
-    let report = nodefold_replay::judge(&trace);
     let shadow = args.shadow.then(|| follow(&trace));
     if args.json {
         let mut object = report.to_json(&trace);
@@ -60,27 +72,33 @@ pub fn names(files: &[PathBuf]) -> String {
     files.iter().map(|f| f.display().to_string()).collect::<Vec<_>>().join(", ")
 }
 
-/// Reads the inputs, with a bar where somebody watches.
+/// Reads the inputs and holds all that they tell.
 pub fn read(files: &[PathBuf], year: Option<i32>, out: &Out) -> Result<Trace> {
+    with_bar(files, year, out, |options, progress| read_files(files, options, progress))
+}
+
+/// Has the inputs read, with a bar where somebody watches.
+fn with_bar<T>(
+    files: &[PathBuf],
+    year: Option<i32>,
+    out: &Out,
+    read: impl FnOnce(&Options, &mut dyn FnMut(Progress<'_>)) -> Result<T, ReadError>,
+) -> Result<T> {
     let total: u64 = files.iter().filter_map(|f| f.metadata().ok()).map(|m| m.len()).sum();
     let bar = if out.is_terminal { ProgressBar::new(total) } else { ProgressBar::hidden() };
     let style = ProgressStyle::with_template("{msg} {bytes} of {total_bytes} {bar:30} {bytes_per_sec}");
     bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
     let mut file = String::new();
-    let mut before = 0;
-    let mut last = 0;
     let options = Options { year, now: date_of(files) };
-    let trace = read_files(files, &options, &mut |p: Progress<'_>| {
+    let told = read(&options, &mut |p: Progress<'_>| {
         if file != p.file {
-            before += last;
             p.file.clone_into(&mut file);
             bar.set_message(file.clone());
         }
-        last = p.bytes;
-        bar.set_position(before + last);
+        bar.set_position(p.bytes);
     })?;
     bar.finish_and_clear();
-    Ok(trace)
+    Ok(told)
 }
 
 /// A log is not from after its file was last written: that bounds the years that it may mean.

@@ -149,7 +149,8 @@ fn timelines(trace: &Trace, report: &Report, args: &args::Judge, out: &mut Out) 
         }
         (Some(_), None) => false,
         (None, pod) => {
-            let all = args.verbose || by_pod.values().map(Vec::len).sum::<usize>() <= MANY;
+            let few = trace.forgotten.entries == 0 && by_pod.values().map(Vec::len).sum::<usize>() <= MANY;
+            let all = args.verbose || few;
             all || report.findings.iter().any(|f| f.pod == pod && f.pod.is_some())
         }
     };
@@ -197,8 +198,10 @@ fn timelines(trace: &Trace, report: &Report, args: &args::Judge, out: &mut Out) 
         )
         .into());
     }
-    if shown < by_pod.len() && args.pod.is_none() {
-        let hidden = by_pod.len() - shown;
+    // Of pods that were forgotten those with findings are there, as proof.
+    let proofs = trace.pods.len() - trace.own().pods;
+    let hidden = (by_pod.len() + trace.forgotten.pods).saturating_sub(shown + proofs);
+    if hidden > 0 && args.pod.is_none() {
         out.line(paint(
             Tone::Quiet.style(),
             format!("{hidden} timelines not shown: ask with --pod NS/NAME or --verbose"),
@@ -268,7 +271,7 @@ fn coverage(trace: &Trace, verbose: bool, out: &mut Out) {
         "{} pods, {} volumes, {} entries; {runs}; verbosity {} or more",
         trace.pod_count(),
         trace.volume_count(),
-        trace.entries.len(),
+        trace.entry_count(),
         trace.verbosity
     )));
     for file in &trace.files {

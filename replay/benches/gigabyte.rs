@@ -9,7 +9,7 @@
 )]
 #![allow(clippy::disallowed_methods, reason = "a bench measures time")]
 
-use nodefold_replay::{Moment, Options, SECOND, judge, read_files};
+use nodefold_replay::{Moment, Options, SECOND, WINDOW, judge_files, read_files};
 use std::fs::{self, File};
 use std::io::{BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
@@ -158,15 +158,22 @@ fn measure(name: &str, path: &PathBuf, size: u64) {
     }
     let reset = fs::write("/proc/self/clear_refs", "5").is_ok();
     let options = Options { year: Some(2026), now: Moment(1_796_086_800 * SECOND) };
+    let peak = || if reset { format!(", {} MB at most", peak_megabytes()) } else { String::new() };
     let began = Instant::now();
-    let trace = read_files(std::slice::from_ref(path), &options, &mut |_| {}).expect("readable");
-    let read = began.elapsed().as_secs_f64();
-    let report = judge(&trace);
-    let both = began.elapsed().as_secs_f64();
-    let entries = format!("{} entries of {} pods", trace.entries.len(), trace.pods.len());
-    told("nodefold: to trace", read, &entries);
-    let peak = if reset { format!(", {} MB at most", peak_megabytes()) } else { String::new() };
-    told("nodefold: to trace and verdict", both, &format!("{} findings{peak}", report.findings.len()));
+    let paths = std::slice::from_ref(path);
+    let (trace, report) = judge_files(paths, &options, WINDOW, &mut |_| {}).expect("readable");
+    let seconds = began.elapsed().as_secs_f64();
+    let entries = format!("{} entries of {} pods", trace.entry_count(), trace.pod_count());
+    told(
+        "nodefold: to verdict",
+        seconds,
+        &format!("{} findings, {entries}{}", report.findings.len(), peak()),
+    );
+    drop((trace, report));
+    let began = Instant::now();
+    let trace = read_files(paths, &options, &mut |_| {}).expect("readable");
+    let seconds = began.elapsed().as_secs_f64();
+    told("nodefold: to trace, all held", seconds, &format!("{} entries{}", trace.entries.len(), peak()));
 }
 
 /// The most memory that this process had at once.

@@ -2,14 +2,17 @@
 //!
 //! What the files say themselves comes first; what is assumed is told in notes.
 
-use crate::evidence::Witness;
+use crate::evidence::{Name, Witness};
 use crate::kept::Kept;
-use crate::names::Sym;
+use crate::names::Names;
 use crate::stamp::{Moment, SECOND, Stamp};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::hash::Hasher;
 
 const HALF_HOUR: i64 = 1800 * SECOND;
 const QUARTER: i64 = 900 * SECOND;
+/// So many ids of a file are compared with those of others: zones differ by quarters of an hour, a few would do.
+const MOST_IDS: usize = 1 << 12;
 
 /// What was learnt or assumed of one file's clock.
 #[derive(Clone, Debug, Default)]
@@ -24,10 +27,113 @@ pub struct Clock {
     has_lead: bool,
 }
 
-/// A file's drafts and what it says of years and zones.
+/// What the drafts of one file tell of its clock, whatever becomes of them later.
+#[derive(Default)]
+pub struct Heard {
+    /// Years and months that its stamps have themselves.
+    dated: BTreeSet<(i32, u8)>,
+    /// Some stamps have no year, no zone, a zone.
+    yearless: bool,
+    bare: bool,
+    zoned: bool,
+    /// The months of stamps that have no year, by bit.
+    months: u16,
+    /// How far the writer's stamps are from the collector's, to the half hour.
+    leads: BTreeMap<i64, u32>,
+    /// How far the collector is ahead of writers that tell their zone.
+    behind_collector: BTreeMap<i64, u32>,
+    /// How far the writer is ahead of a collector that tells its zone.
+    before_collector: BTreeMap<i64, u32>,
+    /// When an id was first spoken of without a zone, and by the runtime with one. Nothing is decided by the order of these.
+    first_bare: Sample<Stamp>,
+    first_zoned: Sample<Moment>,
+}
+
+/// Something of some ids. Which ones is told by the ids themselves, so that two files have the same, however many there are.
+struct Sample<T> {
+    of: hashbrown::HashMap<Name, T>,
+    /// Of so many ids one is looked at, less one.
+    mask: u64,
+}
+
+impl<T> Default for Sample<T> {
+    fn default() -> Sample<T> {
+        Sample { of: hashbrown::HashMap::new(), mask: 0 }
+    }
+}
+
+impl<T: Copy> Sample<T> {
+    fn hash(id: &Name) -> u64 {
+        let mut hasher = std::hash::DefaultHasher::new();
+        hasher.write(id.as_bytes());
+        hasher.finish()
+    }
+
+    /// Notes something of an id, if it is one that is looked at: what there was, and what is new, make what there is.
+    fn note(&mut self, id: &Name, new: T, both: impl Fn(T, T) -> T) {
+        if Sample::<T>::hash(id) & self.mask != 0 {
+            return;
+        }
+        let there = self.of.entry_ref(id).or_insert(new);
+        *there = both(*there, new);
+        if self.of.len() > MOST_IDS {
+            self.mask = self.mask << 1 | 1;
+            let mask = self.mask;
+            self.of.retain(|id, _| Sample::<T>::hash(id) & mask == 0);
+        }
+    }
+}
+
+impl Heard {
+    /// Hears what a draft tells.
+    pub fn take(&mut self, draft: &Kept, names: &Names) {
+        let (when, received) = (draft.when(), draft.received());
+        if let Some(dated) = when.or(received) {
+            match dated.year {
+                Some(year) => {
+                    self.dated.insert((year, dated.month));
+                }
+                None => self.months |= 1 << dated.month.min(12),
+            }
+        }
+        let Some(when) = when else { return };
+        self.yearless |= when.year.is_none();
+        self.bare |= when.offset.is_none();
+        self.zoned |= when.offset.is_some();
+        if let Some(received) = received {
+            let count =
+                |of: &mut BTreeMap<i64, u32>, ahead, to| *of.entry(rounded(ahead, to)).or_default() += 1;
+            let year = when.year.or(received.year).unwrap_or(2000);
+            match (when.offset, received.offset) {
+                (None, None) => {
+                    let ahead = when.moment(2000, 0).since(received.moment(2000, 0));
+                    count(&mut self.leads, ahead, HALF_HOUR);
+                }
+                (Some(_), None) => {
+                    let ahead = received.moment(year, 0).since(when.moment(year, 0));
+                    count(&mut self.behind_collector, ahead, QUARTER);
+                }
+                (None, Some(_)) => {
+                    let ahead = when.moment(year, 0).since(received.moment(year, 0));
+                    count(&mut self.before_collector, ahead, QUARTER);
+                }
+                (Some(_), Some(_)) => {}
+            }
+        }
+        let Some(id) = draft.about.id.map(|id| names.get(id)) else { return };
+        if when.offset.is_none() {
+            let at = |stamp: Stamp| stamp.moment(2000, 0);
+            self.first_bare.note(id, when, |a, b| if at(b) < at(a) { b } else { a });
+        } else if matches!(draft.witness, Witness::Runtime | Witness::RuntimeEvents) {
+            self.first_zoned.note(id, when.moment(1970, 0), Moment::min);
+        }
+    }
+}
+
+/// What a file says of years and zones: by its drafts, by dates that it mentions, and by the zones of its retry deadlines.
 pub struct Source<'a> {
-    /// Its drafts.
-    pub drafts: &'a [Kept],
+    /// By its drafts.
+    pub heard: &'a Heard,
     /// Years and months that it mentions.
     pub years: &'a [(i32, u8)],
     /// Zones that its retry deadlines are in.
@@ -44,37 +150,27 @@ pub fn learn(
     let today = Stamp::at(now, 0);
     let this_year = today.year.unwrap_or(1970);
     let mut all_years: Vec<(i32, u8)> = sources.iter().flat_map(|s| s.years.iter().copied()).collect();
-    for source in sources {
-        let dated = |d: &Kept| d.when().or(d.received()).and_then(|w| w.year.map(|y| (y, w.month)));
-        all_years.extend(source.drafts.iter().filter_map(dated));
-    }
+    all_years.extend(sources.iter().flat_map(|s| &s.heard.dated));
     all_years.sort_unstable();
     all_years.dedup();
     let mut clocks: Vec<Clock> = Vec::new();
     for source in sources {
-        let own: Vec<(i32, u8)> = match assumed_year {
-            Some(year) => vec![(year, 7)],
-            None if !source.years.is_empty() => source.years.to_vec(),
-            None => all_years.clone(),
-        };
+        let own = if source.years.is_empty() { &all_years[..] } else { source.years };
         let mut clock = Clock::default();
         for (month, year) in clock.years.iter_mut().enumerate().skip(1) {
             *year = match assumed_year {
                 Some(year) => year,
-                None => year_of(u8::try_from(month).unwrap_or(1), &own)
+                None => year_of(u8::try_from(month).unwrap_or(1), own)
                     .unwrap_or(if month > usize::from(today.month) { this_year - 1 } else { this_year }),
             };
         }
+        // The most frequent distance.
+        let most = source.heard.leads.iter().max_by_key(|(distance, n)| (**n, -distance.abs()));
+        (clock.has_lead, clock.lead) = (most.is_some(), most.map_or(0, |(distance, _)| *distance));
         clocks.push(clock);
     }
-    if all_years.is_empty()
-        && assumed_year.is_none()
-        && sources.iter().any(|s| s.drafts.iter().any(|d| d.when().is_some_and(|w| w.year.is_none())))
-    {
+    if all_years.is_empty() && assumed_year.is_none() && sources.iter().any(|s| s.heard.yearless) {
         notes.push(format!("no file says which year it is: the last one is assumed that puts nothing into the future (before {}-{:02}-{:02})", this_year, today.month, today.day));
-    }
-    for (i, source) in sources.iter().enumerate() {
-        clocks[i].lead = lead(source.drafts, &mut clocks[i].has_lead);
     }
     zones(sources, &mut clocks, notes);
     clocks
@@ -93,23 +189,6 @@ fn year_of(month: u8, mentions: &[(i32, u8)]) -> Option<i32> {
     candidates.min_by_key(|(distance, _)| *distance).map(|(_, year)| year)
 }
 
-/// How far the writer's stamps usually are from the collector's, to the half hour: the most frequent distance.
-fn lead(drafts: &[Kept], found: &mut bool) -> i64 {
-    let mut seen: BTreeMap<i64, u32> = BTreeMap::new();
-    for draft in drafts {
-        if let (Some(when), Some(received)) = (draft.when(), draft.received())
-            && when.offset.is_none()
-            && received.offset.is_none()
-        {
-            let distance = when.moment(2000, 0).since(received.moment(2000, 0));
-            *seen.entry(rounded(distance, HALF_HOUR)).or_default() += 1;
-        }
-    }
-    let most = seen.into_iter().max_by_key(|(distance, n)| (*n, -distance.abs()));
-    *found = most.is_some();
-    most.map_or(0, |(distance, _)| distance)
-}
-
 fn rounded(value: i64, to: i64) -> i64 {
     (value + to / 2).div_euclid(to) * to
 }
@@ -117,61 +196,34 @@ fn rounded(value: i64, to: i64) -> i64 {
 /// Zones: told by retry deadlines, by a collector's zone, or by witnesses of the same containers who tell theirs.
 fn zones(sources: &[Source<'_>], clocks: &mut [Clock], notes: &mut Vec<String>) {
     let mut assumed = false;
-    let zoned = sources.iter().flat_map(|s| s.drafts).any(|d| d.when().is_some_and(|w| w.offset.is_some()));
-    let mut first_zoned: BTreeMap<Sym, Moment> = BTreeMap::new();
-    for draft in sources.iter().flat_map(|s| s.drafts) {
-        if let (Some(when), Some(id)) = (draft.when(), draft.about.id)
-            && when.offset.is_some()
-            && matches!(draft.witness, Witness::Runtime | Witness::RuntimeEvents)
-        {
-            let at = when.moment(1970, 0);
-            first_zoned.entry(id).and_modify(|m| *m = at.min(*m)).or_insert(at);
-        }
-    }
-    for (i, source) in sources.iter().enumerate() {
-        let bare = source.drafts.iter().any(|d| d.when().is_some_and(|w| w.offset.is_none()));
-        if !bare {
+    let zoned = sources.iter().any(|s| s.heard.zoned);
+    let utc = |id: &Name| sources.iter().filter_map(|s| s.heard.first_zoned.of.get(id)).min().copied();
+    for (source, clock) in sources.iter().zip(clocks) {
+        let heard = source.heard;
+        if !heard.bare {
             continue;
         }
         if let Some((offset, _)) = source.zones.iter().max_by_key(|(_, n)| **n) {
-            clocks[i].offset = *offset;
+            clock.offset = *offset;
             continue;
         }
-        let mut votes: BTreeMap<i64, u32> = BTreeMap::new();
-        let mut first_bare: BTreeMap<Sym, Moment> = BTreeMap::new();
+        let mut votes = heard.before_collector.clone();
         // Writers that tell their zone, behind a collector that doesn't: they tell the collector's, and the kubelet's hour is
         // ahead of that by what its own lines are.
-        for draft in source.drafts {
-            if let (Some(when), Some(received)) = (draft.when(), draft.received())
-                && when.offset.is_some()
-                && received.offset.is_none()
-            {
-                let year = when.year.unwrap_or(clocks[i].years[usize::from(received.month.min(12))]);
-                let ahead =
-                    received.moment(year, 0).since(when.moment(year, 0)).saturating_add(clocks[i].lead);
-                *votes.entry(rounded(ahead, QUARTER)).or_default() += 1;
-            }
-        }
-        for draft in source.drafts {
-            let Some(when) = draft.when().filter(|w| w.offset.is_none()) else { continue };
-            let local = when.moment(clocks[i].years[usize::from(when.month.min(12))], 0);
-            if let Some(received) = draft.received().filter(|r| r.offset.is_some()) {
-                *votes.entry(rounded(local.since(received.moment(1970, 0)), QUARTER)).or_default() += 1;
-            }
-            if let Some(id) = draft.about.id {
-                first_bare.entry(id).and_modify(|m| *m = local.min(*m)).or_insert(local);
-            }
+        for (ahead, n) in &heard.behind_collector {
+            *votes.entry(rounded(ahead.saturating_add(clock.lead), QUARTER)).or_default() += n;
         }
         if votes.is_empty() {
-            for (id, local) in &first_bare {
-                if let Some(utc) = first_zoned.get(id) {
-                    *votes.entry(rounded(local.since(*utc), QUARTER)).or_default() += 1;
+            for (id, local) in &heard.first_bare.of {
+                if let Some(utc) = utc(id) {
+                    let local = local.moment(clock.years[usize::from(local.month.min(12))], 0);
+                    *votes.entry(rounded(local.since(utc), QUARTER)).or_default() += 1;
                 }
             }
         }
         let day = 14 * 3600 * SECOND;
         match votes.into_iter().filter(|(v, _)| v.abs() <= day).max_by_key(|(v, n)| (*n, -v.abs())) {
-            Some((offset, _)) => clocks[i].offset = i32::try_from(offset / SECOND).unwrap_or(0),
+            Some((offset, _)) => clock.offset = i32::try_from(offset / SECOND).unwrap_or(0),
             None => assumed = true,
         }
     }
@@ -182,6 +234,14 @@ fn zones(sources: &[Source<'_>], clocks: &mut [Clock], notes: &mut Vec<String>) 
 }
 
 impl Clock {
+    /// Whether it gives everything that was heard of a file the moment that another one gives it.
+    pub fn agrees(&self, other: &Clock, heard: &Heard) -> bool {
+        let months = (1..13).filter(|month| heard.months & 1 << month != 0);
+        self.offset == other.offset
+            && (self.lead, self.has_lead) == (other.lead, other.has_lead)
+            && months.into_iter().all(|month| self.years[month] == other.years[month])
+    }
+
     /// The moment of a draft, and whether the writer's clock had slipped.
     pub fn moment(&self, draft: &Kept) -> (Option<Moment>, bool) {
         let year = |s: Stamp| self.years[usize::from(s.month.min(12))];

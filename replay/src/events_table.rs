@@ -35,7 +35,7 @@ impl Described {
 
     /// Reads a row, or a head, which only says that rows follow. False: it is neither.
     pub fn row(&self, line: &[u8], number: u64, sink: &mut Sink) -> bool {
-        let cells = cells(line);
+        let cells = collapsed(line).unwrap_or_else(|| cells(line));
         if is_head(&cells) {
             sink.recognised += 1;
             return true;
@@ -95,6 +95,51 @@ fn cells(line: &[u8]) -> Vec<&[u8]> {
         rest = scan::trim_start(&rest[end..]);
     }
     found
+}
+
+/// The cells of a row whose columns somebody collapsed to single blanks: of `kubectl get events`, or of a description. Each cell but the
+/// message has a shape of its own, so that no sentence is one.
+fn collapsed(line: &[u8]) -> Option<Vec<&[u8]>> {
+    let line = scan::trim(line);
+    if scan::has(line, b"  ") || line.contains(&b'\t') {
+        return None;
+    }
+    let mut rest = line;
+    let mut next = |is: &dyn Fn(&[u8]) -> bool| {
+        let cell = scan::word(rest).0;
+        is(cell).then(|| {
+            rest = scan::trim_start(&rest[cell.len()..]);
+            cell
+        })
+    };
+    let kind = |cell: &[u8]| matches!(cell, b"Normal" | b"Warning");
+    let word = |cell: &[u8]| !cell.is_empty() && cell.iter().all(u8::is_ascii_alphanumeric);
+    let mut cells = Vec::new();
+    if let Some(kind) = next(&kind) {
+        cells.extend([kind, next(&word)?, next(&is_age)?]);
+    } else {
+        let namespace =
+            |cell: &[u8]| !is_age(cell) && cell.iter().all(|b| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'-'));
+        cells.extend(next(&namespace));
+        cells.push(next(&is_age)?);
+    }
+    // `(x5 over 41m)` belongs to the age.
+    if next(&|cell| cell.starts_with(b"(x")).is_some() {
+        next(&|cell| cell == b"over")?;
+        next(&|cell| cell.ends_with(b")"))?;
+    }
+    if cells.first().is_some_and(|cell| kind(cell)) {
+        let source = next(&|cell| matches!(cell, b"kubelet" | b"kubelet,"))?;
+        if source.ends_with(b",") {
+            next(&|_| true)?;
+        }
+        cells.push(source);
+    } else {
+        cells.extend([next(&kind)?, next(&word)?]);
+        cells.push(next(&|cell| scan::until(cell, b'/').is_some_and(|(of, _)| is_kind(of)))?);
+    }
+    cells.push(rest);
+    Some(cells)
 }
 
 fn is_head(cells: &[&[u8]]) -> bool {
@@ -229,6 +274,10 @@ mod tests {
             format!(
                 "default   7m18s   Warning   FailedMount   pod/web-0      kubelet, n1   {message}   41m   5   web-0.17a"
             ),
+            format!("7m18s Warning FailedMount pod/web-0 {message}"),
+            format!("default 7m18s (x5 over 41m) Warning FailedMount pod/web-0 {message}"),
+            format!("Warning FailedMount 7m32s (x5 over 41m) kubelet, n1 {message}"),
+            format!("  Warning FailedMount 7m32s kubelet {message}"),
             format!(
                 "2m   41m   5   web-0.15af2b9c   Pod      Warning   FailedMount   kubelet, n1   {message}"
             ),
@@ -242,7 +291,13 @@ mod tests {
             assert_eq!(draft.about.pod.map(|name| &**sink.names.get(name)), Some("web-0"), "{row}");
         }
         let mut sink = Sink::default();
-        for other in ["Warning  lights are on  here", "7m   Normal   Pulled   node/n1   x", "a  b"] {
+        for other in [
+            "Warning  lights are on  here",
+            "7m   Normal   Pulled   node/n1   x",
+            "a  b",
+            "Warning lights are on",
+            "5m is no row",
+        ] {
             Described::default().row(other.as_bytes(), 1, &mut sink);
         }
         assert!(sink.drafts.is_empty());

@@ -70,6 +70,8 @@ pub struct Importer {
     full: bool,
     hosts: Vec<Name>,
     in_document: bool,
+    /// There is no sign of a terminal near the line.
+    plain: bool,
 }
 
 impl Default for Importer {
@@ -107,6 +109,7 @@ impl Importer {
             full: false,
             hosts: Vec::new(),
             in_document: false,
+            plain: false,
         }
     }
 
@@ -115,6 +118,7 @@ impl Importer {
         if line.too_long {
             self.sink.skip(Skipped::TooLong);
         }
+        self.plain = line.plain;
         let width = line.text.len();
         self.full = width >= open_record::NARROWEST && width >= self.widest;
         self.take(line.text, line.number);
@@ -124,6 +128,11 @@ impl Importer {
             std::cmp::Ordering::Equal => self.at_widest += 1,
             std::cmp::Ordering::Less => {}
         }
+    }
+
+    /// Whether what comes next asks for nothing that was found before.
+    pub fn can_be_emptied(&self) -> bool {
+        !self.in_panic
     }
 
     /// No more lines.
@@ -146,8 +155,14 @@ impl Importer {
     }
 
     fn take(&mut self, text: &[u8], number: u64) {
-        if let Some(plain) = mended::uncoloured(text) {
+        if mended::may_be_coloured(text, self.plain)
+            && let Some(plain) = mended::uncoloured(text)
+        {
             return self.take(&plain, number);
+        }
+        // A quote of code that begins or ends on a line of its own: what is in it goes on.
+        if text == b"`" {
+            return self.sink.skip(Skipped::Separator);
         }
         // A line of code in a text; three backticks are a fence.
         if let Some(code) = text.strip_prefix(b"`").filter(|rest| !rest.starts_with(b"``")) {
@@ -243,7 +258,7 @@ impl Importer {
         if self.panic(found, number) || self.system(found, number) || self.separator(found, number) {
             return;
         }
-        if let Some(table) = runtime::Table::head(rest) {
+        if let Some(table) = runtime::Table::head(rest, number) {
             self.table = Some(table);
             self.sink.recognised += 1;
             return;
@@ -383,14 +398,20 @@ impl Importer {
 
     fn plain_record(&mut self, header: &Header<'_>, body: &[u8], outer: &Unwrapped<'_>, line: u64) {
         let reader = klog::recognise(body);
+        // A message that has both its quotes and that nobody knows: most records of some logs are such.
+        let unknown = reader.is_none() && klog::has_whole_message(body);
         // What people's editors and hands did to quotes.
         if reader.is_none()
+            && !unknown
             && let Some(mended) = mended::straightened(body).or_else(|| klog::requoted(body))
         {
             return self.plain_record(header, &mended, outer, line);
         }
         if header.severity == Some(b'F') {
             self.fatal(header, body, outer, line);
+        }
+        if unknown {
+            return self.sink.skip(Skipped::NothingSaid);
         }
         let unclosed = body.starts_with(b"\"") && scan::quoted_len(&body[1..]).is_none();
         if reader.is_none() && !unclosed && body.starts_with(b"\"") {

@@ -1,7 +1,7 @@
 //! Files and streams as lines: decompressed by content, in bounded memory. Knows nothing of what lines mean.
 
 use flate2::read::MultiGzDecoder;
-use memchr::memchr;
+use memchr::{memchr, memchr_iter};
 use ruzstd::decoding::StreamingDecoder;
 use std::fs::File;
 use std::io::{self, Read};
@@ -10,7 +10,7 @@ use std::path::Path;
 /// No record of any known writer is longer; what follows is not read.
 pub const LONGEST_LINE: usize = 16 << 20;
 /// How much is read by one processor at a time.
-const PIECE: usize = 1 << 18;
+pub const PIECE: usize = 1 << 18;
 
 /// Opens a file, or standard input for `-`.
 pub fn open(path: &Path) -> io::Result<Box<dyn Read>> {
@@ -59,12 +59,16 @@ pub struct Lines {
 /// Some whole lines that follow each other.
 pub struct Piece {
     text: Vec<u8>,
+    /// Where each line ends.
+    ends: Vec<u32>,
     /// The number of the first line, from 1.
     pub first: u64,
     /// How wide the widest line before it is, how many are so wide, and how wide the one just before it is.
     pub widths: (usize, u32, usize),
     /// It is one line that is longer than any record.
     too_long: bool,
+    /// No sign in it is a terminal's.
+    plain: bool,
 }
 
 /// A line as it was read.
@@ -75,18 +79,18 @@ pub struct Line<'a> {
     pub text: &'a [u8],
     /// It was longer than any record: the rest is not here.
     pub too_long: bool,
+    /// No sign near it is a terminal's.
+    pub plain: bool,
 }
 
 impl Piece {
     /// Hands over its lines.
     pub fn lines(&self, each: &mut dyn FnMut(Line<'_>)) {
-        let mut number = self.first;
         let mut start = 0;
-        while start < self.text.len() {
-            let end = memchr(b'\n', &self.text[start..]).map_or(self.text.len(), |at| start + at);
+        for (number, end) in (self.first..).zip(&self.ends) {
+            let end = *end as usize;
             let text = if self.too_long { &self.text[start..end] } else { trim_cr(&self.text[start..end]) };
-            each(Line { number, text, too_long: self.too_long });
-            number += 1;
+            each(Line { number, text, too_long: self.too_long, plain: self.plain });
             start = end + 1;
         }
     }
@@ -187,7 +191,12 @@ impl Lines {
 
     /// A piece, and how many lines of which widths it has.
     fn told(&mut self, text: Vec<u8>, too_long: bool) -> Piece {
-        let piece = Piece { text, first: self.number + 1, widths: self.widths, too_long };
+        let plain = memchr(0x1b, &text).is_none();
+        let mut ends: Vec<u32> = memchr_iter(b'\n', &text).filter_map(|at| u32::try_from(at).ok()).collect();
+        if text.last().is_some_and(|b| *b != b'\n') {
+            ends.extend(u32::try_from(text.len()));
+        }
+        let piece = Piece { text, ends, first: self.number + 1, widths: self.widths, too_long, plain };
         let (mut widest, mut at_widest, mut previous) = self.widths;
         let mut number = self.number;
         piece.lines(&mut |line| {

@@ -160,8 +160,22 @@ impl Kept {
 
     /// Calls its names by their numbers in another input's.
     pub fn rename(&mut self, renamed: &Renamed) {
-        let about = &mut self.about;
-        for sym in [
+        self.about.each(|sym| *sym = renamed.of(*sym));
+    }
+
+    /// Says its names, and those in its payload, in a place that has only what somebody says.
+    pub fn move_to(&mut self, from: &Names, to: &mut Names) {
+        self.about.each(|sym| *sym = to.sym(from.get(*sym)));
+        if let Some(payload) = &mut self.payload.0 {
+            share(payload, to);
+        }
+    }
+}
+
+impl About {
+    fn each(&mut self, each: impl FnMut(&mut Sym)) {
+        let about = self;
+        [
             &mut about.host,
             &mut about.uid,
             &mut about.namespace,
@@ -175,9 +189,7 @@ impl Kept {
         ]
         .into_iter()
         .flatten()
-        {
-            *sym = renamed.of(*sym);
-        }
+        .for_each(each);
     }
 }
 

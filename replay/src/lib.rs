@@ -28,9 +28,11 @@ mod mended;
 mod merge;
 mod mounts;
 mod names;
+mod over;
 mod own;
 mod pod_json;
 mod read;
+mod rolling;
 mod runtime;
 mod scan;
 mod stamp;
@@ -44,7 +46,8 @@ pub use judge::{Finding, Kind, Note, Report, judge, rfc3339};
 pub use kept::Carried;
 pub use merge::{Imported, Options};
 pub use own::is_journal;
-pub use read::{Progress, ReadError, lines_of, read_files, read_stream, read_texts};
+pub use read::{Progress, ReadError, judge_files, judge_texts, lines_of, read_files, read_texts};
+pub use rolling::WINDOW;
 pub use stamp::{Moment, SECOND, Stamp};
 pub use trace::{
     Confidence, ContainerIx, ContainerLife, Entry, FileFacts, PodIx, PodLife, Run, Trace, VolumeIx,

@@ -4,6 +4,11 @@
 use crate::scan;
 use crate::wrapper::{begins_record, is_record};
 
+/// Whether a line may have colours. `plain`: it has none of the signs that terminals know; pagers write them out, at either end.
+pub fn may_be_coloured(line: &[u8], plain: bool) -> bool {
+    !plain || matches!(line.first(), Some(b'^' | b'E')) || line.last() == Some(&b'm')
+}
+
 /// The line without what colours it: terminal sequences that begin with ESC and `[`, and what pagers write for one.
 pub fn uncoloured(line: &[u8]) -> Option<Vec<u8>> {
     let written = ["^[[", "ESC["];
@@ -44,6 +49,10 @@ pub fn uncoloured(line: &[u8]) -> Option<Vec<u8>> {
 pub fn without_end(text: &[u8]) -> &[u8] {
     const ENDS: [&str; 11] =
         ["<br>", "<br/>", "<br />", "</p>", "</pre>", "</code>", "</li>", "</td>", " |", "**", "{noformat}"];
+    // Most lines end with none of their last signs.
+    if !matches!(text.last(), Some(b'>' | b'|' | b'*' | b'}' | b'n' | b'\\')) {
+        return text;
+    }
     let text = ENDS.iter().find_map(|end| text.strip_suffix(end.as_bytes())).unwrap_or(text);
     if let Some(ended) = text.strip_suffix(b"\\n")
         && matches!(ended.last(), Some(b'"' | b']' | b'}' | b')'))
@@ -58,6 +67,9 @@ pub fn without_end(text: &[u8]) -> &[u8] {
 pub fn without_begin(text: &[u8]) -> &[u8] {
     const BEGINS: [&str; 8] =
         ["<p>", "<pre>", "<code>", "<li>", "<td>", "{noformat}", "{code}", "<pre><code>"];
+    if !matches!(text.first(), Some(b'<' | b'{' | b'b')) {
+        return text;
+    }
     let text = BEGINS.iter().rev().find_map(|tag| text.strip_prefix(tag.as_bytes())).unwrap_or(text);
     let printed = text.strip_prefix(b"b'").filter(|rest| is_record(rest));
     printed.map_or(text, |rest| rest.strip_suffix(b"'").unwrap_or(rest))

@@ -53,6 +53,11 @@ impl Names {
         new
     }
 
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
     /// The number of a name that is known.
     pub fn find(&self, name: &Name) -> Option<Sym> {
         let hash = self.hasher.hash_one(name.as_bytes());

@@ -141,8 +141,12 @@ pub fn status<'de, D: Deserializer<'de>>(from: D, sink: &mut Sink) -> Result<Sta
 
 /// Reads a status from its text. Where a field is not what it should be (somebody's hand, another writer), the rest counts.
 pub fn status_text(json: &[u8], sink: &mut Sink) -> Result<StatusSeen, serde_json::Error> {
-    status(&mut serde_json::Deserializer::from_slice(json), sink)
-        .or_else(|_| status(&tidied(serde_json::from_slice(json)?, false), sink))
+    // Whether all is text is cheaper asked once than of each string in it.
+    let typed = match str::from_utf8(json) {
+        Ok(text) => status(&mut serde_json::Deserializer::from_str(text), sink),
+        Err(_) => status(&mut serde_json::Deserializer::from_slice(json), sink),
+    };
+    typed.or_else(|_| status(&tidied(serde_json::from_slice(json)?, false), sink))
 }
 
 /// The value without what the types above could not hold.

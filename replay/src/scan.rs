@@ -14,19 +14,30 @@ pub fn name(bytes: &[u8]) -> Name {
     }
 }
 
+/// Where `needle` begins. Records are short, and to get a searcher ready costs more than to look at each place that begins right.
+pub fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
+    const SHORT: usize = 1024;
+    match needle.first() {
+        Some(first) if haystack.len() <= SHORT => {
+            memchr::memchr_iter(*first, haystack).find(|at| haystack[*at..].starts_with(needle))
+        }
+        Some(_) | None => memmem::find(haystack, needle),
+    }
+}
+
 /// Whether `needle` occurs.
 pub fn has(haystack: &[u8], needle: &[u8]) -> bool {
-    memmem::find(haystack, needle).is_some()
+    find(haystack, needle).is_some()
 }
 
 /// What follows the first `needle`.
 pub fn after<'a>(haystack: &'a [u8], needle: &[u8]) -> Option<&'a [u8]> {
-    memmem::find(haystack, needle).map(|at| &haystack[at + needle.len()..])
+    find(haystack, needle).map(|at| &haystack[at + needle.len()..])
 }
 
 /// What lies before the first `needle`.
 pub fn before<'a>(haystack: &'a [u8], needle: &[u8]) -> Option<&'a [u8]> {
-    memmem::find(haystack, needle).map(|at| &haystack[..at])
+    find(haystack, needle).map(|at| &haystack[..at])
 }
 
 /// What lies between the first `open` and the next `close` after it.

@@ -139,15 +139,28 @@ impl Stamp {
 
     /// `mmdd hh:mm:ss.uuuuuu`, as klog writes it: the stamp and its length.
     pub fn klog(text: &[u8]) -> Option<(Stamp, usize)> {
-        let month = fixed::<2>(text)?;
-        let day = fixed::<2>(text.get(2..)?)?;
-        if text.get(4) != Some(&b' ') {
+        // Always six digits of a second (node-logs §1.1): fewer, or more, is another logger's line.
+        const WIDTH: usize = 20;
+        let t: &[u8; WIDTH] = text.first_chunk()?;
+        let separated = t[4] == b' ' && t[7] == b':' && t[10] == b':' && matches!(t[13], b'.' | b',');
+        if !separated || text.get(WIDTH).is_some_and(u8::is_ascii_digit) {
             return None;
         }
-        let (of_day, len) = time_of_day(text.get(5..)?)?;
-        // Always six digits of a second (node-logs §1.1): fewer is another logger's line.
-        (len == 15).then_some(())?;
-        Some((Stamp::checked(None, month, day, of_day, None)?, 20))
+        // Whether all are digits is asked once.
+        let mut odd = 0;
+        let mut two = |at: usize| {
+            let (tens, ones) = (t[at].wrapping_sub(b'0'), t[at + 1].wrapping_sub(b'0'));
+            odd |= u8::from(tens > 9) | u8::from(ones > 9);
+            u32::from(tens) * 10 + u32::from(ones)
+        };
+        let (month, day) = (two(0), two(2));
+        let (hour, minute, second) = (two(5), two(8), two(11));
+        let micros = (two(14) * 100 + two(16)) * 100 + two(18);
+        if odd != 0 || hour > 23 || minute > 59 || second > 60 {
+            return None;
+        }
+        let of_day = i64::from(hour * 3600 + minute * 60 + second) * SECOND + i64::from(micros) * 1000;
+        Some((Stamp::checked(None, month, day, of_day, None)?, WIDTH))
     }
 
     /// RFC 3339 and its relatives: `T` or a blank between, `Z`, `+08:00`, `+0000 UTC` or nothing behind.

@@ -6,7 +6,7 @@ use crate::kept::Carried;
 use crate::stamp::{Moment, SECOND, Stamp};
 use crate::verb::Verb;
 use nodefold_model::Violation;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 /// A pod of the trace, by its index.
@@ -168,7 +168,63 @@ pub struct Run {
     pub started: bool,
 }
 
-/// The whole of it.
+/// What was in view and is not in the trace any more: stories that were over, and were judged while the rest was read.
+#[derive(Clone, Debug, Default)]
+pub struct Forgotten {
+    /// Pods.
+    pub pods: usize,
+    /// Volumes of these pods.
+    pub volumes: usize,
+    /// Volumes that can be in several pods, one after the other, by their unique names.
+    pub devices: BTreeSet<Name>,
+    /// Containers, no sandboxes.
+    pub containers: usize,
+    /// Entries.
+    pub entries: usize,
+    /// The first and the last of them that has a time.
+    pub span: Option<(Moment, Moment)>,
+    /// The last word of a runtime among them.
+    pub runtime_end: Option<Moment>,
+}
+
+impl Forgotten {
+    /// Counts the entries of a trace, and who is in them.
+    pub fn count(&mut self, trace: &Trace) {
+        let (mut pods, mut containers) = (BTreeSet::new(), BTreeSet::new());
+        let mut volumes = BTreeSet::new();
+        self.entries += trace.entries.len();
+        for e in &trace.entries {
+            pods.extend(e.pod);
+            containers.extend(e.container.filter(|c| !trace.container(*c).sandbox));
+            volumes.extend(e.volume);
+            if e.untimed {
+                continue;
+            }
+            let (from, to) = self.span.unwrap_or((e.at, e.at));
+            self.span = Some((from.min(e.at), to.max(e.at)));
+            if matches!(e.witness, Witness::Runtime | Witness::RuntimeEvents) {
+                self.runtime_end = self.runtime_end.max(Some(e.at));
+            }
+        }
+        self.pods += pods.len();
+        self.containers += containers.len();
+        let mut own = BTreeSet::new();
+        for volume in volumes {
+            match trace.volume_key(trace.volume(volume)) {
+                Some((pod, unique)) if pod.is_empty() => {
+                    self.devices.insert(unique.into());
+                }
+                Some(key) => {
+                    own.insert(key);
+                }
+                None => {}
+            }
+        }
+        self.volumes += own.len();
+    }
+}
+
+/// The whole of it, or what is left of it.
 #[derive(Clone, Debug, Default)]
 pub struct Trace {
     /// The inputs.
@@ -195,6 +251,27 @@ pub struct Trace {
     pub notes: Vec<String>,
     /// The highest verbosity that must have been on.
     pub verbosity: u8,
+    /// The kubelet's log has what PLEG sees.
+    pub sees_pleg: bool,
+    /// When somebody cut something out.
+    pub gaps: Vec<Moment>,
+    /// What was judged already, and is not here.
+    pub forgotten: Forgotten,
+    /// What comes behind these is there as proof of findings that were judged already, and not counted again.
+    pub own: Option<Own>,
+}
+
+/// How much of a trace is its own, and not proof of what was judged already.
+#[derive(Copy, Clone, Debug)]
+pub struct Own {
+    /// Entries.
+    pub entries: usize,
+    /// Pods.
+    pub pods: usize,
+    /// Containers and sandboxes.
+    pub containers: usize,
+    /// Volumes.
+    pub volumes: usize,
 }
 
 impl Trace {
@@ -304,10 +381,24 @@ impl Trace {
         text
     }
 
+    /// The entries that nobody has judged yet.
+    pub fn unjudged(&self) -> &[Entry] {
+        &self.entries[..self.own().entries]
+    }
+
+    /// How much of it is its own.
+    pub fn own(&self) -> Own {
+        self.own.unwrap_or(Own {
+            entries: self.entries.len(),
+            pods: self.pods.len(),
+            containers: self.containers.len(),
+            volumes: self.volumes.len(),
+        })
+    }
+
     /// How many pods are in view: UIDs, and names without one.
     pub fn pod_count(&self) -> usize {
-        let mut seen: Vec<(Option<&Name>, Option<&Name>, Option<&Name>)> = self
-            .pods
+        let mut seen: Vec<(Option<&Name>, Option<&Name>, Option<&Name>)> = self.pods[..self.own().pods]
             .iter()
             .filter(|p| p.uid.is_some() || p.name.is_some())
             .map(|p| match &p.uid {
@@ -318,29 +409,53 @@ impl Trace {
             .collect();
         seen.sort();
         seen.dedup();
-        seen.len()
+        seen.len() + self.forgotten.pods
     }
 
-    /// How many volumes are in view. A static pod's host paths are the same in all its lives.
-    pub fn volume_count(&self) -> usize {
-        let mut seen: Vec<(String, String)> = Vec::new();
-        for volume in &self.volumes {
-            let per_pod = volume.unique.as_deref().is_none_or(|u| crate::klog::has_own_volume(u.as_bytes()));
-            let key = match (&volume.unique, &volume.name, volume.pod) {
-                (Some(unique), _, _) if !per_pod => (String::new(), unique.to_string()),
-                (_, Some(name), Some(pod)) if self.pod(pod).is_static => {
-                    (self.pod_name(pod), name.to_string())
-                }
-                (_, Some(name), Some(pod)) => (pod.0.to_string(), name.to_string()),
-                (_, Some(name), None) => (String::new(), name.to_string()),
-                (Some(unique), None, _) => (String::new(), unique.to_string()),
-                (None, None, _) => continue,
-            };
-            seen.push(key);
+    /// What tells a volume from others: of which pod, and its name. A static pod's host paths are the same in all its lives.
+    fn volume_key(&self, volume: &VolumeLife) -> Option<(String, String)> {
+        let per_pod = volume.unique.as_deref().is_none_or(|u| crate::klog::has_own_volume(u.as_bytes()));
+        match (&volume.unique, &volume.name, volume.pod) {
+            (Some(unique), _, _) if !per_pod => Some((String::new(), unique.to_string())),
+            (_, Some(name), Some(pod)) if self.pod(pod).is_static => {
+                Some((self.pod_name(pod), name.to_string()))
+            }
+            (_, Some(name), Some(pod)) => Some((pod.0.to_string(), name.to_string())),
+            (_, Some(name), None) => Some((String::new(), name.to_string())),
+            (Some(unique), None, _) => Some((String::new(), unique.to_string())),
+            (None, None, _) => None,
         }
+    }
+
+    /// How many volumes are in view.
+    pub fn volume_count(&self) -> usize {
+        let own = self.volumes[..self.own().volumes].iter();
+        let mut seen: Vec<(String, String)> = own.filter_map(|v| self.volume_key(v)).collect();
+        seen.extend(self.forgotten.devices.iter().map(|unique| (String::new(), unique.to_string())));
         seen.sort();
         seen.dedup();
-        seen.len()
+        seen.len() + self.forgotten.volumes
+    }
+
+    /// How many containers are in view, without sandboxes.
+    pub fn container_count(&self) -> usize {
+        self.containers[..self.own().containers].iter().filter(|c| !c.sandbox).count()
+            + self.forgotten.containers
+    }
+
+    /// How many entries there are, or were.
+    pub fn entry_count(&self) -> usize {
+        self.unjudged().len() + self.forgotten.entries
+    }
+
+    /// From when to when anything is told.
+    pub fn span(&self) -> Option<(Moment, Moment)> {
+        let mut timed = self.unjudged().iter().filter(|e| !e.untimed).map(|e| e.at);
+        let own = timed.next().map(|first| (first, timed.next_back().unwrap_or(first)));
+        match (own, self.forgotten.span) {
+            (Some(a), Some(b)) => Some((a.0.min(b.0), a.1.max(b.1))),
+            (one, other) => one.or(other),
+        }
     }
 }
 

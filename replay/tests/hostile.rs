@@ -1,6 +1,6 @@
 //! Hostile bytes: no panic in any importer, and time that grows with the input, not with its square.
 
-use nodefold_replay::{Moment, Options, SECOND, follow, judge, read_texts};
+use nodefold_replay::{Moment, Options, SECOND, follow, judge, judge_texts, read_texts};
 use proptest::prelude::*;
 
 fn options() -> Options {
@@ -16,6 +16,10 @@ fn all(text: &[u8]) {
         assert!(!trace.describe(entry).is_empty() && !trace.clock(entry).is_empty());
     }
     follow(&trace);
+    // And judges while reading, forgetting whatever can be.
+    if let Some((trace, report)) = judge_texts(&[("x", text)], &options(), 1) {
+        assert!(report.to_json(&trace).is_object());
+    }
 }
 
 /// Lines of every importer, to be cut, mixed and spoilt.
@@ -137,4 +141,15 @@ fn large_inputs_are_read_in_linear_time() {
     all(line.repeat(20_000).as_bytes());
     let many: String = (0..20_000).map(|n| line.replace("ns/a", &format!("ns/p{n}"))).collect();
     all(many.as_bytes());
+}
+
+#[test]
+fn what_fuzzing_found_is_judged_while_reading_too() {
+    let corpus = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/corpus/importers");
+    let mut read = 0;
+    for entry in std::fs::read_dir(corpus).expect("the corpus") {
+        all(&std::fs::read(entry.expect("an entry").path()).expect("a file"));
+        read += 1;
+    }
+    assert!(read > 10, "{read}");
 }

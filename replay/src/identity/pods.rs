@@ -48,8 +48,6 @@ pub struct Pods<'n> {
     recent: BySym<(PodIx, Moment)>,
     /// Joins that are inferred.
     pub inferred: u64,
-    /// UIDs that somebody made unreadable.
-    pub redacted: u64,
 }
 
 fn can_be_uid(u: &Name) -> bool {
@@ -85,8 +83,8 @@ fn ends(verb: Verb) -> bool {
 }
 
 impl<'n> Pods<'n> {
-    /// Gathers every UID and name first: joins may be told after they are needed.
-    pub fn gather(kept: &[Kept], names: &'n Names) -> Pods<'n> {
+    /// Gathers every UID and name first: joins may be told after they are needed. `whole`: there are no others.
+    pub fn gather(kept: &[Kept], names: &'n Names, whole: bool) -> Pods<'n> {
         let mut pods = Pods {
             lives: Vec::new(),
             names,
@@ -97,14 +95,12 @@ impl<'n> Pods<'n> {
             nameless: BTreeMap::new(),
             recent: BySym::default(),
             inferred: 0,
-            redacted: 0,
         };
         let mut times: Vec<(Moment, Moment, bool)> = Vec::new();
         for k in kept {
             let Some(uid) = k.about.uid else { continue };
             let valid = pods.valid.room(uid);
             if !*valid.get_or_insert_with(|| can_be_uid(names.get(uid))) {
-                pods.redacted += 1;
                 continue;
             }
             let ix = pods.with_uid(uid);
@@ -139,8 +135,15 @@ impl<'n> Pods<'n> {
             pods.shared_name[life.pod.0 as usize] = true;
         }
         pods.bound(kept);
-        pods.by_elimination(kept);
+        if whole {
+            pods.by_elimination(kept);
+        }
         pods
+    }
+
+    /// Whether a draft's UID was made unreadable by somebody.
+    pub fn is_redacted(&self, about: &About) -> bool {
+        about.uid.is_some() && self.uid(about).is_none()
     }
 
     /// The UID of a draft, if it can be one.

@@ -102,6 +102,7 @@ impl Importer {
             previous_width,
             full,
             hosts: _,
+            plain: _,
             in_document,
         } = ahead.importer;
         self.sink.absorb(sink);

@@ -17,7 +17,8 @@ use std::collections::BTreeMap;
 pub fn judge(view: &View<'_>, report: &mut Report) {
     let listed = |i: &usize| view.entry(*i).witness == Witness::RuntimeList;
     let mut dead: BTreeMap<PodIx, Vec<usize>> = BTreeMap::new();
-    for i in (0..view.trace.entries.len()).filter(listed) {
+    twice(view, report);
+    for i in (0..view.entries.len()).filter(listed) {
         let entry = view.entry(i);
         let Some(pod) = entry.pod else { continue };
         let story = view.story(pod);
@@ -65,8 +66,39 @@ pub fn judge(view: &View<'_>, report: &mut Report) {
         }
     }
     for story in view.stories() {
-        started_after_removal(view, &story, report);
-        sandbox_left(view, &story, report);
+        remains(view, &story, report);
+    }
+}
+
+/// Judges what a pod's own story shows of it after its end.
+pub fn remains(view: &View<'_>, story: &Story<'_>, report: &mut Report) {
+    started_after_removal(view, story, report);
+    sandbox_left(view, story, report);
+}
+
+/// One listing that shows two instances of a container name of one pod, both running.
+fn twice(view: &View<'_>, report: &mut Report) {
+    let mut running: BTreeMap<(u64, PodIx, &str), Vec<usize>> = BTreeMap::new();
+    for (i, entry) in view.entries.iter().enumerate() {
+        // A row without a head may be of any listing.
+        let listed = entry.witness == Witness::RuntimeList && entry.verb == Verb::ContainerRunning;
+        if let (true, Some(pod), Some(c)) = (listed && entry.pid != 0, entry.pod, entry.container)
+            && let Some(name) = view.trace.container(c).name.as_deref()
+        {
+            running.entry((entry.pid, pod, name)).or_default().push(i);
+        }
+    }
+    for ((_, pod, name), rows) in running {
+        let first = view.entry(rows[0]).container;
+        let Some(other) = rows.iter().find(|i| view.entry(**i).container != first) else { continue };
+        let told = |f: &super::Finding| f.kind == Kind::DuplicateContainer && f.pod == Some(pod);
+        if report.findings.iter().any(told) {
+            continue;
+        }
+        let text = format!("a listing shows two instances of container {name} running");
+        let mut finding = view.finding(Kind::DuplicateContainer, Some(pod), &[rows[0], *other], text);
+        finding.instance = Some(format!("container {name}"));
+        report.findings.push(finding);
     }
 }
 

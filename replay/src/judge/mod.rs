@@ -20,26 +20,49 @@ pub use report::{Finding, Note, Report, rfc3339};
 pub use story::View;
 
 use crate::trace::Trace;
+use story::Story;
 
-/// Judges a trace.
+/// Judges a trace, or what is left of it.
 pub fn judge(trace: &Trace) -> Report {
+    rest(trace, false)
+}
+
+/// Judges what is left of a trace. `waits_told`: a pod that was judged before waited for its volumes in vain.
+pub fn rest(trace: &Trace, waits_told: bool) -> Report {
     let view = View::new(trace);
     let mut report = Report::default();
     for story in view.stories() {
-        volumes::judge(&view, &story, &mut report);
-        unmounts::judge(&view, &story, &mut report);
-        containers::judge(&view, &story, &mut report);
-        endings::judge(&view, &story, &mut report);
+        of_pod(&view, &story, &mut report);
     }
     statics::judge(&view, &mut report);
-    node::judge(&view, &mut report);
+    node::judge(&view, waits_told, &mut report);
     listing::judge(&view, &mut report);
-    settle(&mut report);
+    settle(&view, &mut report);
     report
 }
 
+/// Judges stories that are over and that no rule across stories asks for.
+pub fn over(trace: &Trace) -> Report {
+    let view = View::new(trace);
+    let mut report = Report::default();
+    for story in view.stories() {
+        of_pod(&view, &story, &mut report);
+        listing::remains(&view, &story, &mut report);
+    }
+    node::stops(&view, &mut report);
+    settle(&view, &mut report);
+    report
+}
+
+fn of_pod(view: &View<'_>, story: &Story<'_>, report: &mut Report) {
+    volumes::judge(view, story, report);
+    unmounts::judge(view, story, report);
+    containers::judge(view, story, report);
+    endings::judge(view, story, report);
+}
+
 /// Orders findings; what a more exact finding explains is told once.
-fn settle(report: &mut Report) {
+fn settle(view: &View<'_>, report: &mut Report) {
     let explained =
         |a: &Finding, by: Kind, all: &[Finding]| all.iter().any(|f| f.kind == by && f.pod == a.pod);
     let all = report.findings.clone();
@@ -52,5 +75,13 @@ fn settle(report: &mut Report) {
         (Kind::UnknownPodContainer, Kind::CreatedAfterDelete),
     ];
     report.findings.retain(|f| !by.iter().any(|(kind, cause)| f.kind == *kind && explained(f, *cause, &all)));
-    report.findings.sort_by(|a, b| (a.at, a.kind, &a.evidence).cmp(&(b.at, b.kind, &b.evidence)));
+    in_order(view.trace, &mut report.findings);
+}
+
+/// Puts findings into the order of what they are about, whatever numbers the trace gave its entries.
+pub fn in_order(trace: &Trace, findings: &mut [Finding]) {
+    findings.sort_by_cached_key(|f| {
+        let place = |i: &usize| trace.entries.get(*i).map(|e| (e.untimed, e.at, e.file, e.line));
+        (f.at, f.kind, f.evidence.iter().map(place).collect::<Vec<_>>())
+    });
 }

@@ -9,20 +9,21 @@ use crate::trace::{ContainerIx, VolumeIx};
 use crate::verb::Verb;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Judges the node.
-pub fn judge(view: &View<'_>, report: &mut Report) {
+/// Judges the node. `waits_told`: a story that is not in view any more had a wait for volumes that never ended.
+pub fn judge(view: &View<'_>, waits_told: bool, report: &mut Report) {
     kubelet(view, report);
     devices(view, report);
     stops(view, report);
     sandboxes(view, report);
     nameless_orphans(view, report);
+    nameless_phases(view, report);
     nameless_unmounts(view, report);
-    nameless_waits(view, report);
+    nameless_waits(view, waits_told, report);
     own_journals(view, report);
 }
 
 fn with_verb(view: &View<'_>, verb: Verb) -> Vec<usize> {
-    (0..view.trace.entries.len()).filter(|i| view.entry(*i).verb == verb).collect()
+    (0..view.entries.len()).filter(|i| view.entry(*i).verb == verb).collect()
 }
 
 /// Panics and state files that can't be read.
@@ -74,7 +75,7 @@ fn devices(view: &View<'_>, report: &mut Report) {
     for volume in volumes {
         let own: Vec<usize> = failures.iter().copied().filter(|i| view.entry(*i).volume == volume).collect();
         let (Some(first), Some(last)) = (own.first().copied(), own.last().copied()) else { continue };
-        let done = (last..view.trace.entries.len()).find(|i| {
+        let done = (last..view.entries.len()).find(|i| {
             let e = view.entry(*i);
             e.volume == volume && matches!(e.verb, Verb::DeviceUnmounted | Verb::Detached)
         });
@@ -100,19 +101,19 @@ fn devices(view: &View<'_>, report: &mut Report) {
 }
 
 /// Stops that the runtime never answers, or answers too late for the kubelet.
-fn stops(view: &View<'_>, report: &mut Report) {
+pub fn stops(view: &View<'_>, report: &mut Report) {
     /// The kubelet's runtime request timeout.
     const REQUEST: i64 = 120 * SECOND;
     const SLACK: i64 = 30 * SECOND;
     let runtime_end = view
-        .trace
         .entries
         .iter()
         .filter(|e| matches!(e.witness, Witness::Runtime | Witness::RuntimeEvents) && !e.untimed)
         .map(|e| e.at)
-        .max();
+        .max()
+        .max(view.trace.forgotten.runtime_end);
     let mut told: BTreeSet<Option<ContainerIx>> = BTreeSet::new();
-    for (i, entry) in view.trace.entries.iter().enumerate() {
+    for (i, entry) in view.entries.iter().enumerate() {
         let wait = match (entry.verb, &*entry.payload) {
             (Verb::SandboxStopRequested, _) => REQUEST,
             (Verb::RuntimeStop, Payload::Grace(seconds)) => seconds.clamp(&0, &(1 << 30)) * SECOND + SLACK,
@@ -122,7 +123,7 @@ fn stops(view: &View<'_>, report: &mut Report) {
                         |k: &usize| view.entry(*k).verb == entry.verb && timed_out(&view.entry(*k).payload);
                     let again: Vec<usize> = match entry.container {
                         Some(c) => view.of_container(c).iter().copied().filter(same).collect(),
-                        None => (i..view.trace.entries.len())
+                        None => (i..view.entries.len())
                             .filter(|k| view.entry(*k).container.is_none() && same(k))
                             .collect(),
                     };
@@ -162,7 +163,7 @@ fn stops(view: &View<'_>, report: &mut Report) {
         if answered || end.since(entry.at) < wait - SECOND || !told.insert(entry.container) {
             continue;
         }
-        let next = (i + 1..view.trace.entries.len()).find(|k| view.entry(*k).at.since(entry.at) > wait / 2);
+        let next = (i + 1..view.entries.len()).find(|k| view.entry(*k).at.since(entry.at) > wait / 2);
         let what = entry.container.map_or_else(|| "a sandbox".to_owned(), |c| view.trace.container_name(c));
         let text = format!(
             "the stop of {what} has no answer in the {} that the runtime's log goes on",
@@ -237,6 +238,17 @@ fn nameless_orphans(view: &View<'_>, report: &mut Report) {
     report.findings.push(finding);
 }
 
+/// So are phases that were to go back: up to 1.20 the line names no pod.
+fn nameless_phases(view: &View<'_>, report: &mut Report) {
+    let back = with_verb(view, Verb::IllegalTransition);
+    let nameless: Vec<usize> = back.into_iter().filter(|i| view.entry(*i).pod.is_none()).collect();
+    let (Some(first), Some(last)) = (nameless.first().copied(), nameless.last().copied()) else { return };
+    let text = "the kubelet refused a phase that would have gone back; of which pod, the input doesn't say";
+    let mut finding = view.finding(Kind::IllegalTransition, None, &[first, last], text.to_owned());
+    finding.count = nameless.len() as u64;
+    report.findings.push(finding);
+}
+
 /// So are unmounts that fail in a pod that nobody can tell.
 fn nameless_unmounts(view: &View<'_>, report: &mut Report) {
     let unmounts: Vec<usize> =
@@ -261,14 +273,14 @@ fn nameless_unmounts(view: &View<'_>, report: &mut Report) {
 }
 
 /// And waits for volumes of a pod that a pasted row doesn't name, unless its containers came all the same.
-fn nameless_waits(view: &View<'_>, report: &mut Report) {
+fn nameless_waits(view: &View<'_>, waits_told: bool, report: &mut Report) {
     let nameless = |verb: Verb| -> Vec<usize> {
         with_verb(view, verb).into_iter().filter(|i| view.entry(*i).pod.is_none()).collect()
     };
     let waits = nameless(Verb::VolumesTimedOut);
     let (Some(first), Some(last)) = (waits.first().copied(), waits.last().copied()) else { return };
     // A row beside the log that it is of: the log's own finding says more.
-    let told = report.findings.iter().any(|f| f.kind == Kind::VolumeWaitStuck);
+    let told = waits_told || report.findings.iter().any(|f| f.kind == Kind::VolumeWaitStuck);
     if told || !nameless(Verb::ContainerStarted).is_empty() {
         return;
     }
@@ -286,7 +298,7 @@ fn own_journals(view: &View<'_>, report: &mut Report) {
             let e = view.entry(*i);
             e.file as usize == *file && records.contains(&e.line)
         };
-        let evidence: Vec<usize> = (0..view.trace.entries.len()).filter(proves).collect();
+        let evidence: Vec<usize> = (0..view.entries.len()).filter(proves).collect();
         let uid = violation.pod.to_string();
         let pod = view.trace.pods.iter().position(|p| p.uid.as_deref() == Some(&uid));
         let pod = pod.and_then(|p| u32::try_from(p).ok()).map(crate::trace::PodIx);

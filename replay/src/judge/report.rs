@@ -123,8 +123,7 @@ pub fn rfc3339(at: Moment) -> String {
 
 /// How far the evidence reaches.
 fn coverage(trace: &Trace) -> Value {
-    let timed = || trace.entries.iter().filter(|e| !e.untimed);
-    let gaps = trace.entries.iter().filter(|e| e.verb == crate::verb::Verb::Gap).count();
+    let span = trace.span();
     let runs: Vec<Value> = trace
         .runs
         .iter()
@@ -145,15 +144,15 @@ fn coverage(trace: &Trace) -> Value {
         })
         .collect();
     json!({
-        "from": timed().next().map(|e| rfc3339(e.at)),
-        "to": timed().next_back().map(|e| rfc3339(e.at)),
+        "from": span.map(|(from, _)| rfc3339(from)),
+        "to": span.map(|(_, to)| rfc3339(to)),
         "pods": trace.pod_count(),
         "volumes": trace.volume_count(),
-        "containers": trace.containers.iter().filter(|c| !c.sandbox).count(),
-        "entries": trace.entries.len(),
+        "containers": trace.container_count(),
+        "entries": trace.entry_count(),
         "verbosity": trace.verbosity,
         "runs": runs,
-        "gaps": gaps,
+        "gaps": trace.gaps.len(),
         "files": files,
     })
 }

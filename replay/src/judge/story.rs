@@ -15,6 +15,8 @@ pub const RELIST: i64 = 3 * SECOND;
 pub struct View<'a> {
     /// The trace.
     pub trace: &'a Trace,
+    /// What is to be judged of it.
+    pub entries: &'a [Entry],
     by_pod: Grouped<usize>,
     by_container: Grouped<usize>,
     of_pod: Grouped<ContainerIx>,
@@ -59,14 +61,15 @@ pub struct Story<'a> {
 impl<'a> View<'a> {
     /// Prepares a trace.
     pub fn new(trace: &'a Trace) -> View<'a> {
-        let all = || trace.entries.iter().enumerate();
+        let entries = trace.unjudged();
+        let all = || entries.iter().enumerate();
         let of_pods = all().filter_map(|(i, e)| Some((e.pod?.0 as usize, i)));
         let by_pod = Grouped::new(trace.pods.len(), of_pods);
         let of_containers = all().filter_map(|(i, e)| Some((e.container?.0 as usize, i)));
         let by_container = Grouped::new(trace.containers.len(), of_containers);
         let mut lives = vec![Life::default(); trace.containers.len()];
         let mut end = trace.reach.unwrap_or(Moment(i64::MIN));
-        for (i, entry) in trace.entries.iter().enumerate() {
+        for (i, entry) in all() {
             if entry.untimed {
                 continue;
             }
@@ -78,18 +81,16 @@ impl<'a> View<'a> {
         let containers = (0u32..).zip(&trace.containers).filter(|(_, c)| !c.sandbox);
         let of_pod = containers.filter_map(|(i, c)| Some((c.pod?.0 as usize, ContainerIx(i))));
         let of_pod = Grouped::new(trace.pods.len(), of_pod);
-        let gaps = trace.entries.iter().filter(|e| e.verb == Verb::Gap).map(|e| e.at).collect();
-        let tells = [Verb::ContainerRunning, Verb::ContainerDead, Verb::SandboxDead];
-        let sees_pleg = trace.verbosity >= 2
-            && trace.entries.iter().any(|e| e.witness == Witness::Kubelet && tells.contains(&e.verb));
-        let first_object = trace.entries.iter().position(|e| e.witness == Witness::Api);
+        let gaps = trace.gaps.clone();
+        let sees_pleg = trace.verbosity >= 2 && trace.sees_pleg;
+        let first_object = entries.iter().position(|e| e.witness == Witness::Api);
         for (life, container) in lives.iter_mut().zip(&trace.containers) {
             if let Some(at) = container.finished_at {
                 life.ended = Some((at, life.ended.and_then(|(_, i)| i)));
                 life.ended_coarse = container.finished_coarse;
             }
         }
-        View { trace, by_pod, by_container, of_pod, gaps, sees_pleg, first_object, lives, end }
+        View { trace, entries, by_pod, by_container, of_pod, gaps, sees_pleg, first_object, lives, end }
     }
 
     /// Every pod's story that foreign evidence tells. Of nodefold's own journals the oracles have judged already, and know

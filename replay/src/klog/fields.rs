@@ -48,7 +48,8 @@ impl<'a> Fields<'a> {
         if !rest.is_empty() && rest[0] != b' ' {
             return None;
         }
-        let mut pairs = Vec::new();
+        // Few records have more.
+        let mut pairs = Vec::with_capacity(if rest.is_empty() { 0 } else { 8 });
         let mut at = rest;
         while let Some((key, value, next)) = pair(at) {
             pairs.push((key, value));
@@ -85,16 +86,24 @@ fn trim_end(text: &[u8]) -> &[u8] {
     &text[..end]
 }
 
-fn is_key_byte(b: u8) -> bool {
-    b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'-')
-}
+/// The signs that a key may have, asked of each in every record that says something.
+const KEY: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut b = 0;
+    while b < table.len() {
+        let sign = b as u8;
+        table[b] = sign.is_ascii_alphanumeric() || matches!(sign, b'_' | b'.' | b'-');
+        b += 1;
+    }
+    table
+};
 
 /// The length of a key with its `=`, if the text begins with one. Keys may hold a blank ("probe status").
 fn key_len(text: &[u8]) -> Option<usize> {
     if !text.first()?.is_ascii_alphabetic() {
         return None;
     }
-    let len = text.iter().take_while(|b| is_key_byte(**b)).count();
+    let len = text.iter().take_while(|b| KEY[usize::from(**b)]).count();
     (text.get(len) == Some(&b'=')).then_some(len)
 }
 

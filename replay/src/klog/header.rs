@@ -1,7 +1,7 @@
 //! The klog header: `I0316 04:31:21.080604     202 kubelet.go:2474] ` and what people and collectors made of it
 //! (node-logs §1.1). Reads nothing behind the `]`.
 
-use crate::scan::{number, until};
+use crate::scan::number;
 use crate::stamp::{Stamp, time_of_day};
 
 /// A header.
@@ -75,21 +75,24 @@ pub fn find(line: &[u8]) -> Option<(usize, Header<'_>)> {
     None
 }
 
-/// `06:21:12.127616  kubelet   status_manager.go:544] `: what harnesses make when they merge logs. No date.
+/// `06:21:12.127616  kubelet   status_manager.go:544] `: what harnesses make when they merge logs, or a header that lost its date and
+/// has the process there.
 pub fn merged(line: &[u8]) -> Option<(i64, Header<'_>)> {
-    let (of_day, len) = time_of_day(line)?;
+    let before = line.iter().take_while(|b| **b == b' ').count();
+    let (of_day, len) = time_of_day(&line[before..])?;
+    let len = before + len;
     let rest = &line[len..];
     let blanks = rest.iter().take_while(|b| **b == b' ').count();
     let rest = &rest[blanks..];
-    if blanks == 0 || !rest.starts_with(b"kubelet") {
+    let word = rest.iter().take_while(|b| **b != b' ').count();
+    let pid = number(rest).filter(|(_, digits)| *digits == word).map(|(pid, _)| pid);
+    if blanks == 0 || !(rest.starts_with(b"kubelet") || pid.is_some()) {
         return None;
     }
-    let word = rest.iter().take_while(|b| **b != b' ').count();
     let gap = rest[word..].iter().take_while(|b| **b == b' ').count();
     let (file, place_len) = place(&rest[word + gap..])?;
-    let header =
-        Header { severity: None, stamp: None, pid: 0, file, len: len + blanks + word + gap + place_len };
-    Some((of_day, header))
+    let len = len + blanks + word + gap + place_len;
+    Some((of_day, Header { severity: None, stamp: None, pid: pid.unwrap_or(0), file, len }))
 }
 
 /// The severity and where the date begins. A word with a colon is glog's own cousin; none at all is a lost letter.
@@ -112,16 +115,30 @@ fn severity(line: &[u8]) -> Option<(Option<u8>, usize)> {
 /// `kubelet.go:2474] `: the file's base name, and the length up to the body.
 fn place(text: &[u8]) -> Option<(&[u8], usize)> {
     let window = &text[..text.len().min(128)];
-    let (place, rest) = until(window, b']')?;
-    let colon = place.iter().rposition(|b| *b == b':')?;
-    let digits = &place[colon + 1..];
-    if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) || place[..colon].contains(&b' ') {
-        return None;
+    let mut colon = memchr::memchr(b':', window)?;
+    let is_end = |colon: usize| {
+        let digits = window[colon + 1..].iter().take_while(|b| b.is_ascii_digit()).count();
+        (digits > 0 && window.get(colon + 1 + digits) == Some(&b']')).then_some(colon + 1 + digits)
+    };
+    let close = match is_end(colon) {
+        Some(close) => close,
+        // A name with a colon in it: the last one before the sign counts.
+        None => {
+            let close = memchr::memchr(b']', window)?;
+            colon = memchr::memrchr(b':', &window[..close])?;
+            is_end(colon)?
+        }
+    };
+    let mut from = 0;
+    // Few names are long enough for more than a look at each sign.
+    for (at, b) in window[..colon].iter().enumerate() {
+        match b {
+            b' ' => return None,
+            b'/' => from = at + 1,
+            _ => {}
+        }
     }
-    let file = &place[..colon];
-    let file = file.iter().rposition(|b| *b == b'/').map_or(file, |slash| &file[slash + 1..]);
-    let blank = usize::from(rest.first() == Some(&b' '));
-    Some((file, place.len() + 1 + blank))
+    Some((&window[from..colon], close + 1 + usize::from(text.get(close + 1) == Some(&b' '))))
 }
 
 #[cfg(test)]

@@ -98,6 +98,12 @@ pub fn recognise(body: &[u8]) -> Option<Reader> {
     }
 }
 
+/// Whether a body is structured, and its message ends where a message does.
+pub fn has_whole_message(body: &[u8]) -> bool {
+    let len = body.strip_prefix(b"\"").and_then(scan::quoted_len);
+    len.is_some_and(|len| matches!(body.get(len + 2), Some(b' ') | None))
+}
+
 /// A body whose message has lost a quote to somebody's hand (node-logs §1.7): whole again, if a known message comes out.
 pub fn requoted(body: &[u8]) -> Option<Vec<u8>> {
     let quote = memchr::memchr(b'"', body)?;

@@ -38,23 +38,32 @@ fn common(record: &Record<'_>, verb: Verb, fields: &Fields<'_>) -> Draft {
 /// there: a prefix that only a single known id may complete (node-logs §1.7).
 fn container_id(value: &Value<'_>) -> Option<Name> {
     let text = value.text();
-    let id = if text.starts_with(b"{") { labelled(&text, "ID")? } else { runtime_id(&text).to_vec() };
-    is_runtime_id(&id).then(|| name(&id))
+    let id = if text.starts_with(b"{") { labelled(&text, "ID")? } else { runtime_id(&text) };
+    is_runtime_id(id).then(|| name(id))
 }
 
 /// The value of a label in `{ID:a Type:b}` or `{"ID":"a","Type":"b"}`.
-fn labelled(group: &[u8], label: &str) -> Option<Vec<u8>> {
-    let json = format!("\"{label}\":");
-    if let Some(rest) = scan::after(group, json.as_bytes()) {
-        let rest = scan::trim_start(rest).strip_prefix(b"\"")?;
-        return Some(rest.iter().take_while(|b| **b != b'"').copied().collect());
+fn labelled<'a>(group: &'a [u8], label: &str) -> Option<&'a [u8]> {
+    let mut from = 0;
+    // In JSON first: there a value may look like a label.
+    while let Some(at) = scan::find(&group[from..], label.as_bytes()).map(|at| from + at) {
+        from = at + label.len();
+        if at > 0 && group[at - 1] == b'"' && group[from..].starts_with(b"\":") {
+            let rest = scan::trim_start(&group[from + 2..]).strip_prefix(b"\"")?;
+            return Some(&rest[..rest.iter().position(|b| *b == b'"').unwrap_or(rest.len())]);
+        }
     }
-    let bare = format!("{label}:");
-    let at = memchr::memmem::find_iter(group, bare.as_bytes())
-        .find(|at| *at == 0 || matches!(group[at - 1], b'{' | b' ' | b','))?;
-    let rest = &group[at + bare.len()..];
-    let rest = rest.strip_prefix(b"\"").unwrap_or(rest);
-    Some(rest.iter().take_while(|b| !matches!(b, b' ' | b'}' | b'"' | b',')).copied().collect())
+    let mut from = 0;
+    while let Some(at) = scan::find(&group[from..], label.as_bytes()).map(|at| from + at) {
+        from = at + label.len();
+        let begins = at == 0 || matches!(group[at - 1], b'{' | b' ' | b',');
+        if let (true, Some(rest)) = (begins, group[from..].strip_prefix(b":")) {
+            let rest = rest.strip_prefix(b"\"").unwrap_or(rest);
+            let ends = rest.iter().position(|b| matches!(b, b' ' | b'}' | b'"' | b','));
+            return Some(&rest[..ends.unwrap_or(rest.len())]);
+        }
+    }
+    None
 }
 
 /// A message whose common fields say all.
@@ -78,14 +87,14 @@ fn with(
 }
 
 /// The references in a list: `[ns/a ns/b]`, `["ns/a","ns/b"]` or `[{"name":…},…]`.
-fn references(list: &[u8]) -> Vec<Vec<u8>> {
+fn references(list: &[u8]) -> Vec<&[u8]> {
     let inner = list.strip_prefix(b"[").unwrap_or(list);
     let inner = inner.strip_suffix(b"]").unwrap_or(inner);
     if inner.starts_with(b"{") {
         let mut found = Vec::new();
         let mut rest = inner;
         while let Some(len) = scan::group_len(rest) {
-            found.push(rest[..len].to_vec());
+            found.push(&rest[..len]);
             rest = rest[len..].strip_prefix(b",").unwrap_or_default();
             if !rest.starts_with(b"{") {
                 break;
@@ -93,11 +102,14 @@ fn references(list: &[u8]) -> Vec<Vec<u8>> {
         }
         return found;
     }
-    inner
-        .split(|b| matches!(b, b' ' | b','))
-        .map(|r| r.iter().filter(|b| **b != b'"').copied().collect::<Vec<u8>>())
-        .filter(|r| !r.is_empty())
-        .collect()
+    let parts = inner.split(|b| matches!(b, b' ' | b','));
+    parts.map(unquoted).filter(|r| !r.is_empty()).collect()
+}
+
+/// Without quotes around it, where it has any.
+fn unquoted(text: &[u8]) -> &[u8] {
+    let text = text.strip_prefix(b"\"").unwrap_or(text);
+    text.strip_suffix(b"\"").unwrap_or(text)
 }
 
 /// SyncLoop ADD, UPDATE, REMOVE, DELETE, RECONCILE: one draft per pod.
@@ -118,7 +130,8 @@ pub fn source(record: &Record<'_>, sink: &mut Sink) {
         sink.push(draft);
         return;
     };
-    let list = references(&pods.text());
+    let text = pods.text();
+    let list = references(&text);
     let last = list.len().saturating_sub(1);
     for (i, reference) in list.iter().enumerate() {
         let mut draft = record.draft(verb);
@@ -135,10 +148,10 @@ pub fn pleg(record: &Record<'_>, sink: &mut Sink) {
     let Some(fields) = record.fields() else { return };
     let Some(event) = fields.get("event") else { return };
     let group = event.text();
-    let Some(verb) = labelled(&group, "Type").and_then(|kind| pleg_verb(&kind)) else { return };
+    let Some(verb) = labelled(&group, "Type").and_then(pleg_verb) else { return };
     let mut draft = common(record, verb, fields);
-    draft.pod.uid = labelled(&group, "ID").filter(|u| is_uid(u)).map(|u| name(&u)).or(draft.pod.uid);
-    draft.container.id = labelled(&group, "Data").filter(|d| is_runtime_id(d)).map(|d| name(&d));
+    draft.pod.uid = labelled(&group, "ID").filter(|u| is_uid(u)).map(name).or(draft.pod.uid);
+    draft.container.id = labelled(&group, "Data").filter(|d| is_runtime_id(d)).map(name);
     draft.payload = Payload::Nothing;
     sink.push(draft);
 }

@@ -62,6 +62,7 @@ pub fn recognise(body: &[u8]) -> Option<Reader> {
         b'p' if begins("preStop hook for container") => Own(hook),
         b'P' if begins("Patch status for pod \"") => Own(patch),
         b'P' if begins("Pod \"") => return pod(body),
+        b'P' if begins("Pod attempted illegal phase transition") => Plain(Verb::IllegalTransition),
         b'E' if begins("Event(v1.ObjectReference{Kind:\"Pod\"") => Own(event),
         b'E' if begins("Event(v1.ObjectReference{Kind:\"Node\"") && has(body, b"reason: 'Rebooted'") => {
             Plain(Verb::NodeRebooted)
@@ -90,6 +91,10 @@ pub fn recognise(body: &[u8]) -> Option<Reader> {
         }
         b'[' if begins("[cpumanager] ") || begins("[topologymanager] Creating") => return started(body),
         b'F' if begins("Failed to retrieve checkpoint for sandbox") => Plain(Verb::SandboxCheckpointMissing),
+        // Which manager's file it is stands before it, and the rest may be cut.
+        b'f' | b'F' if has(&body[..body.len().min(160)], b"could not restore state from checkp") => {
+            Plain(Verb::CheckpointUnreadable)
+        }
         b'F' if begins("Failed to run kubelet") => Plain(Verb::KubeletFailed),
         b'f' if begins("failed to run Kubelet") => Plain(Verb::KubeletFailed),
         b'F' if begins("Failed to admit pod") => Plain(Verb::AdmissionDenied),

@@ -56,6 +56,8 @@ fn base(one: &Value, sandbox: bool, line: u64) -> Draft {
     let id = one.get("id").and_then(Value::as_str).filter(|i| scan::is_runtime_id(i.as_bytes()));
     draft.container.id = id.map(|i| name(i.as_bytes()));
     draft.container.sandbox = Some(sandbox);
+    // Each listing is one process' of its own, whose number nobody writes down: the line serves.
+    draft.pid = line;
     labelled(one, &mut draft);
     draft
 }
@@ -182,6 +184,8 @@ fn docker_row(line: &[u8], id: usize, number: u64) -> Option<Draft> {
 #[derive(Clone, Debug, Default)]
 pub struct Table {
     columns: Vec<(usize, String)>,
+    /// The line of its head, from 1.
+    line: u64,
 }
 
 const HEADERS: [&str; 11] = [
@@ -200,7 +204,7 @@ const HEADERS: [&str; 11] = [
 
 impl Table {
     /// The head of a table of `crictl ps` or `crictl pods`.
-    pub fn head(line: &[u8]) -> Option<Table> {
+    pub fn head(line: &[u8], number: u64) -> Option<Table> {
         if !line.starts_with(b"CONTAINER") && !line.starts_with(b"POD ID") {
             return None;
         }
@@ -218,7 +222,7 @@ impl Table {
             }
         }
         let has = |h: &str| columns.iter().any(|(_, c)| c == h);
-        (has("STATE") && has("ATTEMPT")).then_some(Table { columns })
+        (has("STATE") && has("ATTEMPT")).then_some(Table { columns, line: number })
     }
 
     /// A row. Ids are cut to 13 digits and ages are relative, so it has no time of its own. False: no row.
@@ -246,6 +250,7 @@ impl Table {
         let mut draft = Draft::new(state_verb(&state, sandboxes), Witness::RuntimeList, number);
         draft.container.id = Some(name(id));
         draft.container.sandbox = Some(sandboxes);
+        draft.pid = self.line;
         draft.container.attempt =
             cell("ATTEMPT").and_then(scan::number).and_then(|(n, _)| u32::try_from(n).ok());
         if sandboxes {
