@@ -48,6 +48,15 @@ impl Process {
         }
     }
 
+    /// The processes that are in its pid namespace: all of its container, where that is its first.
+    pub fn in_its_pid_namespace(&self) -> Vec<i32> {
+        let space = |pid: i32| fs::read_link(format!("/proc/{pid}/ns/pid")).ok();
+        let Some(own) = self.pid().ok().and_then(space) else { return Vec::new() };
+        let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+        let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        pids.filter(|pid| space(*pid).as_ref() == Some(&own)).collect()
+    }
+
     /// Its number here.
     fn pid(&self) -> Result<i32, Fault> {
         let path = format!("/proc/self/fdinfo/{}", self.pidfd.as_raw_fd());

@@ -53,15 +53,16 @@ pub fn agent(args: &args::Agent, out: &mut Out) -> Result<Ending> {
         return Err(Unusable::new(what, "leave --pods out: the simulated node serves an API").into());
     }
     let absolute = |path: &Path| std::path::absolute(path);
+    let layout = Layout::at(absolute(&args.data)?);
     let settings = Settings {
-        layout: Layout::at(absolute(&args.data)?),
+        allowed: super::entered(&layout, out)?,
+        layout,
         node_name: args.node_name.clone(),
         manifests: absolute(pods)?,
         habits: habits(args),
         images: args.images.iter().cloned().collect(),
         shim_program: std::env::current_exe()?,
     };
-    super::tell_lacks(out);
     let mut view = View::new(out, Form::Lines, args.verbose, clock::now());
     let mut teller = Teller { view: &mut view };
     let daemon = Daemon::open(settings, &mut teller)

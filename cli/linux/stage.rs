@@ -3,6 +3,7 @@
 
 use nodefold_agent::backend::Linux;
 use nodefold_agent::credentials::LocalKey;
+use nodefold_agent::doctor::Allowed;
 use nodefold_agent::driver::{Driver, Folded, Log, boot_id};
 use nodefold_agent::housekeeping::Habits;
 use nodefold_agent::images::Images;
@@ -65,6 +66,8 @@ pub struct Ground {
     pub images: BTreeMap<String, PathBuf>,
     /// Set by who wants the story to end.
     pub interrupted: Arc<AtomicBool>,
+    /// That this process may be a node.
+    pub allowed: Allowed,
 }
 
 /// The stage.
@@ -154,10 +157,11 @@ impl LinuxStage {
             issuer: Arc::new(LocalKey::at(self.ground.layout.data())),
             objects: self.objects.clone(),
             shim_program: std::env::current_exe().map_err(host)?,
+            allowed: self.ground.allowed.clone(),
         };
         let backend = Linux::open(parts, self.objects.clone()).map_err(host)?;
         self.alive = Some(Alive { driver: Driver::new(node, log, folded), backend });
-        self.inbox.push_back(Fact::AgentStarted { boot_id: boot_id().map_err(host)? });
+        self.inbox.push_back(Fact::AgentStarted { boot_id: boot_id(&self.ground.layout).map_err(host)? });
         self.tell_node_facts();
         for source in [Source::File, Source::Api] {
             self.server.list(clock::now(), source)?;

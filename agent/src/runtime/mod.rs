@@ -19,8 +19,10 @@ pub use sandboxes::pod_resources;
 
 use crate::cgroups::Cgroups;
 use crate::credentials::Issuer;
+use crate::doctor::Allowed;
 use crate::fault::{Attempt, Fault};
 use crate::housekeeping::Habits;
+use crate::ids::Ids;
 use crate::images::Images;
 use crate::layout::{self, Layout};
 use crate::mounts;
@@ -65,6 +67,8 @@ pub struct Parts {
     pub objects: Objects,
     /// The program that is started as a shim: this one, if it dispatches.
     pub shim_program: PathBuf,
+    /// That this process may be a node.
+    pub allowed: Allowed,
 }
 
 /// The runtime.
@@ -76,6 +80,7 @@ pub struct Runtime {
     objects: Objects,
     volumes: Arc<Volumes>,
     cgroups: Cgroups,
+    ids: Ids,
     shim_program: PathBuf,
     facts: Sender<Fact>,
     state: Mutex<State>,
@@ -177,6 +182,7 @@ impl Runtime {
             objects: parts.objects,
             volumes,
             cgroups,
+            ids: Ids::here()?,
             shim_program: parts.shim_program,
             facts,
             state: Mutex::new(State::default()),
@@ -193,7 +199,7 @@ impl Runtime {
             match noticed {
                 Noticed::GraceOver((pod, id)) => {
                     // It stays populated if that fails, and is looked at again when somebody asks.
-                    runtime.cgroups.kill(&runtime.group_of(pod, &id)).ok();
+                    runtime.kill_all(pod, &id).ok();
                 }
                 Noticed::Exited((pod, id), record) => {
                     runtime.keep_exit(pod, &id, &record);
@@ -358,7 +364,12 @@ impl Runtime {
 
     /// Whether each process of a container waits for something now, or none is left.
     pub fn waits(&self, pod: PodUid, id: &ContainerId) -> bool {
-        self.cgroups.members(&self.group_of(pod, id)).into_iter().all(process::waits)
+        let of_group = self.cgroups.members(&self.group_of(pod, id));
+        if !self.cgroups.are_none() {
+            return of_group.into_iter().all(process::waits);
+        }
+        let first = self.lock().containers.get(&(pod, id.clone())).and_then(|known| known.pidfd.clone());
+        first.is_none_or(|first| Process::new(first).in_its_pid_namespace().into_iter().all(process::waits))
     }
 }
 
