@@ -138,6 +138,12 @@ pub(crate) fn waits(pid: i32) -> bool {
     stat.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with(['S', 'Z', 'X']))
 }
 
+/// For how many nanoseconds a process has had a processor.
+pub(crate) fn worked(pid: i32) -> u64 {
+    let text = fs::read_to_string(format!("/proc/{pid}/schedstat")).unwrap_or_default();
+    text.split(' ').next().and_then(|time| time.parse().ok()).unwrap_or(0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -183,6 +189,10 @@ mod tests {
             std::thread::yield_now();
         }
         assert!(!waits_of(&worker));
+        while worked(worker.id() as i32) < 50_000_000 {
+            std::thread::yield_now();
+        }
+        assert!(worked(sleeper.id() as i32) < 50_000_000);
         sleeper.kill().expect("a child");
         worker.kill().expect("a child");
         sleeper.wait().expect("a child");

@@ -35,8 +35,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const LOOK_EVERY: Nanos = Nanos::secs(1);
 
 /// A program that was let go is waited for until it waits itself, so that what a story does next finds its signal handlers in
-/// place. (A simulated program gets that far at once.) One that never waits is waited for no longer than this.
-const COMES_TO_REST: Nanos = Nanos::secs(1);
+/// place. (A simulated program gets that far at once.) One that never waits is waited for until it has worked for so long, which takes
+/// longer where others work beside it; and in no case longer than that.
+const WORKS_FOR: Nanos = Nanos::secs(1);
+const COMES_TO_REST: Nanos = Nanos::secs(20);
 /// Whether it waits by now is looked at this often.
 const LOOK_FOR_REST: Nanos = Nanos::millis(2);
 
@@ -310,7 +312,8 @@ impl LinuxStage {
         let Some(alive) = &self.alive else { return };
         let (runtime, now) = (alive.backend.runtime(), clock::now());
         self.beginning.retain(|(pod, container), began| {
-            began.after(COMES_TO_REST) > now && !runtime.waits(*pod, container)
+            began.after(COMES_TO_REST) > now
+                && runtime.works(*pod, container).is_some_and(|time| time < WORKS_FOR)
         });
     }
 

@@ -9,7 +9,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 /// A test that waits longer than this for something has lost it.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(180);
 
 pub fn nodefold(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_nodefold")).args(args).output().unwrap()

@@ -27,7 +27,7 @@ steps:
     metadata: {name: short}
     spec: {restartPolicy: Never, containers: [{name: app, image: 'registry.local/busybox:1', command: ['true']}]}
 - settle: 1m
-- advance: 1s
+- advance: 10s
 - expect: {pod: short, status: {phase: Succeeded}}
 ";
 

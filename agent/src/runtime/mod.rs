@@ -35,7 +35,7 @@ use link::Link;
 use nodefold_core::event::{Exit, Fact};
 use nodefold_core::ids::{ContainerId, Name, PodUid};
 use nodefold_core::resources::ResourceList;
-use nodefold_core::time::Time;
+use nodefold_core::time::{Nanos, Time};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::OwnedFd;
 use rustix::mount::MountAttrFlags;
@@ -362,14 +362,18 @@ impl Runtime {
         of_name.next().and_then(|(_, known)| known.pidfd.clone()).map(Process::new)
     }
 
-    /// Whether each process of a container waits for something now, or none is left.
-    pub fn waits(&self, pod: PodUid, id: &ContainerId) -> bool {
-        let of_group = self.cgroups.members(&self.group_of(pod, id));
-        if !self.cgroups.are_none() {
-            return of_group.into_iter().all(process::waits);
-        }
-        let first = self.lock().containers.get(&(pod, id.clone())).and_then(|known| known.pidfd.clone());
-        first.is_none_or(|first| Process::new(first).in_its_pid_namespace().into_iter().all(process::waits))
+    /// For how long the processes of a container have worked; `None`: each of them waits for something now, or none is left.
+    pub fn works(&self, pod: PodUid, id: &ContainerId) -> Option<Nanos> {
+        let processes = match self.cgroups.are_none() {
+            false => self.cgroups.members(&self.group_of(pod, id)),
+            true => {
+                let known =
+                    self.lock().containers.get(&(pod, id.clone())).and_then(|known| known.pidfd.clone());
+                known.map(|first| Process::new(first).in_its_pid_namespace()).unwrap_or_default()
+            }
+        };
+        let all_wait = processes.iter().all(|pid| process::waits(*pid));
+        (!all_wait).then(|| Nanos(processes.into_iter().map(process::worked).sum()))
     }
 }
 
