@@ -25,8 +25,15 @@ fn text(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
 }
 
+/// Where each run of these tests begins to count: two at once on a host are not each other's.
+fn first_of_run(length: u32) -> u32 {
+    1_000_000 + std::process::id() % 100_000 * length
+}
+
 impl User {
-    fn new(id: u32) -> User {
+    /// One of ten.
+    fn new(number: u32) -> User {
+        let id = first_of_run(10) + number;
         let directory = tempfile::tempdir().unwrap();
         let open = |path: &Path| fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
         open(directory.path());
@@ -213,7 +220,7 @@ impl Drop for User {
 
 #[test]
 fn scenarios_hold_for_an_ordinary_user() {
-    let user = User::new(61_001);
+    let user = User::new(1);
     user.doctor();
     let journals = user.home().join("journals");
     fs::create_dir(&journals).unwrap();
@@ -256,7 +263,7 @@ steps:
 
 #[test]
 fn a_resize_without_controllers_is_refused() {
-    let user = User::new(61_006);
+    let user = User::new(6);
     let file = user.directory.path().join("story.yaml");
     fs::write(&file, RESIZED).unwrap();
     let run = user.nodefold(&["run", "--backend", "linux", &file.display().to_string()]);
@@ -301,7 +308,7 @@ spec:
 
 #[test]
 fn an_ordinary_users_agent_may_die_and_its_keeper_too() {
-    let mut user = User::new(61_002);
+    let mut user = User::new(2);
     user.doctor();
     user.write("web.yaml", POD);
     user.start();
@@ -376,7 +383,7 @@ fn an_ordinary_users_agent_may_die_and_its_keeper_too() {
 
 #[test]
 fn what_an_ordinary_user_can_not_have_is_refused_by_name() {
-    let mut user = User::new(61_003);
+    let mut user = User::new(3);
     user.doctor();
     let closed = user.directory.path().join("closed");
     fs::create_dir(&closed).unwrap();
@@ -457,12 +464,12 @@ fn what_an_ordinary_user_can_not_have_is_refused_by_name() {
 /// A copy of /etc, in a mount namespace of the test's own, that knows the user and gives him ids.
 const GIVES_IDS: &str = r#"
 set -e
-id=$1 etc=$2; shift 2
+id=$1 etc=$2 first=$3; shift 3
 if [ ! -e "$etc/passwd" ]; then
   cp -a /etc/. "$etc"
   echo "giver:x:$id:$id::/:/bin/sh" >> "$etc/passwd"
   echo "giver:x:$id:" >> "$etc/group"
-  for file in subuid subgid; do echo "giver:7000000:3000" > "$etc/$file"; done
+  for file in subuid subgid; do echo "giver:$first:3000" > "$etc/$file"; done
 fi
 mount --bind "$etc" /etc
 exec "$@"
@@ -470,12 +477,14 @@ exec "$@"
 
 #[test]
 fn with_ranges_of_ids_containers_can_be_of_several_users() {
-    let mut user = User::new(61_004);
+    let mut user = User::new(4);
     let etc = user.directory.path().join("etc");
     fs::create_dir(&etc).unwrap();
     let words = ["unshare", "--mount", "--propagation", "private", "sh", "-c", GIVES_IDS, "sh"];
     user.world = words.iter().map(|word| (*word).to_owned()).collect();
-    user.world.extend([user.id.to_string(), etc.display().to_string()]);
+    let first = first_of_run(3000) + 1_000_000;
+    let given = first..first + 3000;
+    user.world.extend([user.id.to_string(), etc.display().to_string(), first.to_string()]);
     let told = user.doctor();
     let ids =
         told["findings"].as_array().unwrap().iter().find(|finding| finding["what"] == "several ids").unwrap();
@@ -510,14 +519,14 @@ spec: {containers: [{name: app, image: 'registry.local/busybox:1', command: [sle
     }
     assert!(is.ends_with("1000 2000\n1000 2000\n"), "{is}");
     // On the host it is one of those that were given.
-    let of_range = user.processes(7_000_000..7_003_000);
+    let of_range = user.processes(given.clone());
     assert!(of_range.iter().any(|line| line.starts_with("sleep")), "{of_range:#?}");
     user.until("an id beyond them is refused", |user| user.log().contains("user 3001 is none of the ids"));
     fs::remove_file(user.home().join("pods/many.yaml")).unwrap();
     fs::remove_file(user.home().join("pods/beyond.yaml")).unwrap();
     user.until("the pods are gone", |user| user.pods().is_empty());
     user.until("no process of the range is left", |user| {
-        user.processes(7_000_000..7_003_000).iter().all(|line| line.contains("nodefold"))
+        user.processes(given.clone()).iter().all(|line| line.contains("nodefold"))
     });
     user.end();
 }
@@ -559,7 +568,7 @@ impl Drop for Delegated {
 #[test]
 fn what_was_delegated_of_control_groups_is_used() {
     let group = Delegated::new();
-    let mut user = User::new(61_005);
+    let mut user = User::new(5);
     user.world = ["sh", "-c", DELEGATES, "sh"].iter().map(|word| (*word).to_owned()).collect();
     user.world.extend([user.id.to_string(), group.0.display().to_string()]);
     let told = user.doctor();
