@@ -54,8 +54,11 @@ pub fn agent(args: &args::Agent, out: &mut Out) -> Result<Ending> {
     }
     let absolute = |path: &Path| std::path::absolute(path);
     let layout = Layout::at(absolute(&args.data)?);
+    let allowed = super::entered(&layout, out)?;
+    // From now on they end it in order, also while it starts.
+    let mut signals = Signals::new([SIGTERM, SIGINT])?;
     let settings = Settings {
-        allowed: super::entered(&layout, out)?,
+        allowed,
         layout,
         node_name: args.node_name.clone(),
         manifests: absolute(pods)?,
@@ -68,7 +71,6 @@ pub fn agent(args: &args::Agent, out: &mut Out) -> Result<Ending> {
     let daemon = Daemon::open(settings, &mut teller)
         .map_err(|fault| Unusable::new(fault, "see `nodefold doctor` for what this host allows"))?;
     let stopper = daemon.stopper();
-    let mut signals = Signals::new([SIGTERM, SIGINT])?;
     let handle = signals.handle();
     let waiter = std::thread::spawn(move || {
         if signals.forever().next().is_some() {

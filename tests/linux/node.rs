@@ -116,6 +116,7 @@ impl Node {
     /// TERM: it ends cleanly.
     pub fn stop(&mut self) {
         let mut agent = self.agent.take().unwrap();
+        until_it_hears_term(agent.id());
         let stopped = Command::new("kill").arg(agent.id().to_string()).status().unwrap();
         assert!(stopped.success());
         let status = agent.wait().unwrap();
@@ -208,6 +209,20 @@ impl Drop for Node {
         }
         // After a failed test: nothing may leak into the next one.
         drop(cleanup::clean_up(&self.layout, true));
+    }
+}
+
+/// What a test waits for may be an earlier agent's doing: this one may have just begun.
+pub fn until_it_hears_term(process: u32) {
+    let since = Instant::now();
+    let hears = || {
+        let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap_or("0").trim();
+        u64::from_str_radix(caught, 16).unwrap() & 1 << 14 != 0
+    };
+    while !hears() {
+        assert!(since.elapsed() < PATIENCE, "the agent never listens to TERM");
+        std::thread::sleep(Duration::from_millis(10));
     }
 }
 

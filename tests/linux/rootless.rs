@@ -106,6 +106,7 @@ impl User {
 
     fn stop(&mut self) {
         let mut agent = self.agent.take().unwrap();
+        crate::node::until_it_hears_term(agent.id());
         assert!(Command::new("kill").arg(agent.id().to_string()).status().unwrap().success());
         let status = agent.wait().unwrap();
         assert!(status.success(), "{status}: {}", self.log());
