@@ -116,7 +116,7 @@ pub struct Run {
     /// Scenario files (`-`: standard input)
     #[arg(required = true, value_name = "SCENARIO")]
     pub scenarios: Vec<PathBuf>,
-    /// Where: in a simulated world, or with real mounts and processes on this host (needs root)
+    /// Where: in a simulated world, or with real mounts and processes on this host
     #[arg(long, value_enum, default_value_t = BackendKind::Simulated, value_name = "BACKEND")]
     pub backend: BackendKind,
     /// An image that is a directory of this host (its root file system, or one with `rootfs` in it), an OCI layout, or an

@@ -38,6 +38,10 @@ pub fn run(args: &args::Run, out: &mut Out) -> Result<Ending> {
     }
     let directories = directories(args, &scenarios)?;
     let pages = pages(args, &scenarios)?;
+    let standing = match args.backend {
+        BackendKind::Simulated => None,
+        BackendKind::Linux => Some(linux::Standing::take(out)?),
+    };
     let mut worst = Ending::Good;
     let mut held = 0;
     for ((scenario, directory), page) in scenarios.iter().zip(&directories).zip(&pages) {
@@ -48,7 +52,7 @@ pub fn run(args: &args::Run, out: &mut Out) -> Result<Ending> {
         };
         let lent_dir = lent.as_ref().map(|dir| dir.path().join("journal"));
         let kept = directory.as_deref().or(lent_dir.as_deref());
-        let ending = play(scenario, kept, args, out)?;
+        let ending = play(scenario, kept, (args, standing.as_ref()), out)?;
         if let (Some(journal), Some(page)) = (kept, page) {
             picture::write_page_of_journal(journal, &scenario.name, page)?;
             if !args.json {
@@ -152,8 +156,13 @@ impl Observer for Told<'_, '_> {
     }
 }
 
-fn play(scenario: &Scenario, directory: Option<&Path>, args: &args::Run, out: &mut Out) -> Result<Ending> {
-    let is_real = args.backend == BackendKind::Linux;
+fn play(
+    scenario: &Scenario,
+    directory: Option<&Path>,
+    (args, standing): (&args::Run, Option<&linux::Standing>),
+    out: &mut Out,
+) -> Result<Ending> {
+    let is_real = standing.is_some();
     let journal = match directory {
         Some(dir) => Some(RunJournal::create(dir, &node_config(scenario), is_real)?),
         None => None,
@@ -167,11 +176,9 @@ fn play(scenario: &Scenario, directory: Option<&Path>, args: &args::Run, out: &m
     let mut view = View::new(out, form, args.verbose, began);
     let mut told = Told { view: &mut view, journal: journal.clone(), refused: None };
     let log = journal.map(|journal| Box::new(journal) as _);
-    let outcome = match args.backend {
-        BackendKind::Simulated => {
-            nodefold_harness::run(scenario, RunOptions { log, ..RunOptions::default() }, &mut told)
-        }
-        BackendKind::Linux => linux::run(scenario, args, log, &mut told)?,
+    let outcome = match standing {
+        None => nodefold_harness::run(scenario, RunOptions { log, ..RunOptions::default() }, &mut told),
+        Some(standing) => linux::run(scenario, (args, standing), log, &mut told)?,
     };
     if let Some(error) = told.refused {
         return Err(error.into());

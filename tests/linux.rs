@@ -1,4 +1,4 @@
-//! The real node, as root on this host: scenarios, an agent's life and deaths, and how a container is confined.
+//! The real node, as root on this host and as ordinary users: scenarios, an agent's life and deaths, and how a container is confined.
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)]
 
 #[path = "linux/confinement.rs"]
@@ -23,6 +23,8 @@ mod oci;
 mod parity;
 #[path = "linux/rights.rs"]
 mod rights;
+#[path = "linux/rootless.rs"]
+mod rootless;
 #[path = "linux/scenarios.rs"]
 mod scenarios;
 #[path = "linux/served.rs"]

@@ -2,7 +2,6 @@
 
 use crate::clock;
 use crate::credentials::{Certificates, Tokens};
-use crate::doctor;
 use crate::fault::Fault;
 use crate::housekeeping::Housekeeping;
 use crate::images::Image;
@@ -47,7 +46,6 @@ enum Open {
 impl Linux {
     /// A backend over whatever an earlier agent left: partial volumes are taken down, shims are connected to.
     pub fn open(parts: Parts, objects: Objects) -> Result<Linux, Fault> {
-        doctor::require()?;
         let (sender, facts) = unbounded();
         let sources = Sources {
             objects,

@@ -3,6 +3,7 @@
 //! outside of them is touched.
 
 use crate::fault::{Attempt, Fault};
+use crate::ids::Ids;
 use crate::pod::plan::CgroupMount;
 use crate::{beneath, device_rules};
 use nodefold_core::resources::{ResourceName, Resources};
@@ -51,7 +52,8 @@ pub struct Entrance {
 }
 
 impl Cgroups {
-    /// The hierarchies that this host has mounted. `name` is the node's group in each.
+    /// The hierarchies that this host has mounted, or what of version 2 was delegated to a user who is not root: that may be
+    /// nothing. `name` is the node's group in each.
     pub fn detect(name: String) -> Result<Cgroups, Fault> {
         let mounts = fs::read_to_string("/proc/self/mounts").attempt(|| "read /proc/self/mounts")?;
         let (mut v2, mut v1, mut named) = (None, BTreeMap::new(), BTreeMap::new());
@@ -72,6 +74,11 @@ impl Cgroups {
                 }
                 _ => {}
             }
+        }
+        if !Ids::here()?.are_the_hosts() {
+            let own = fs::read_to_string("/proc/self/cgroup").attempt(|| "read /proc/self/cgroup")?;
+            v2 = v2.and_then(|root| delegated(&root, &own));
+            (v1, named) = (BTreeMap::new(), BTreeMap::new());
         }
         let controllers = v2
             .as_ref()
@@ -115,6 +122,11 @@ impl Cgroups {
             access(root, Access::WRITE_OK | Access::EXEC_OK)
                 .attempt(|| format!("write to {}", root.display()))
         })
+    }
+
+    /// Whether there is no group at all: nobody delegated one.
+    pub fn are_none(&self) -> bool {
+        self.roots().is_empty()
     }
 
     /// Whether containers can be limited at all.
@@ -403,6 +415,18 @@ impl Cgroups {
     pub fn pods(&self) -> Vec<String> {
         self.below("")
     }
+}
+
+/// The uppermost group of version 2 that this process' user may divide and move processes about in, from the process' own on up:
+/// between two groups only who may write to one above both moves anything.
+fn delegated(root: &Path, own: &str) -> Option<PathBuf> {
+    let own = root.join(own.lines().find_map(|line| line.strip_prefix("0::/"))?);
+    let may_write = |path: PathBuf| access(&path, Access::WRITE_OK).is_ok();
+    let is_given = |at: &&Path| {
+        at.starts_with(root)
+            && ["", "cgroup.procs", "cgroup.subtree_control"].iter().all(|file| may_write(at.join(file)))
+    };
+    own.ancestors().take_while(is_given).last().map(Path::to_owned)
 }
 
 fn make_group(path: &Path) -> Result<(), Fault> {

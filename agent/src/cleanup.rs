@@ -9,6 +9,7 @@ use crate::images::Images;
 use crate::layout::Layout;
 use crate::mounts;
 use crate::objects::Objects;
+use crate::pod::found;
 use crate::volumes::{Sources, Volumes};
 use nodefold_core::resources::ResourceList;
 use rustix::event::{PollFd, Timespec, poll};
@@ -29,6 +30,8 @@ pub fn clean_up(layout: &Layout, images: bool) -> Result<(), Fault> {
         remove_patiently(&cgroups, &pod)?;
     }
     cgroups.remove_own()?;
+    // With their shims end containers that no group has. Where one has them, nothing is left to be found.
+    found::end_all(&layout.run())?;
     let Ok(data) = beneath::open_root(layout.data()) else { return Ok(()) };
     if layout.pods().exists() {
         // Nothing is set up any more: the sources are never asked.
@@ -72,28 +75,9 @@ pub fn left_behind(layout: &Layout) -> Result<Vec<String>, Fault> {
             left.push(format!("directory {}", path.display()));
         }
     }
-    left.extend(shims(layout)?);
+    let shims = found::shims(&layout.run())?;
+    left.extend(shims.iter().map(|(pid, _)| format!("process {pid} (a pod's shim)")));
     Ok(left)
-}
-
-/// Shims of the node that still live.
-fn shims(layout: &Layout) -> Result<Vec<String>, Fault> {
-    let run = layout.run().display().to_string();
-    let mut found = Vec::new();
-    for entry in fs::read_dir("/proc").attempt(|| "list processes")?.flatten() {
-        let pid = entry.file_name().to_string_lossy().into_owned();
-        if pid.parse::<u32>().is_err() {
-            continue;
-        }
-        let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
-        let words: Vec<&[u8]> = line.split(|byte| *byte == 0).collect();
-        let is_shim = words.get(1).is_some_and(|word| *word == crate::pod::shim::ARGUMENT.as_bytes());
-        let is_own = words.get(2).is_some_and(|word| word.starts_with(run.as_bytes()));
-        if is_shim && is_own {
-            found.push(format!("process {pid} (a pod's shim)"));
-        }
-    }
-    Ok(found)
 }
 
 fn wait_until_empty(cgroups: &Cgroups, pod: &str) -> Result<(), Fault> {

@@ -5,6 +5,7 @@ use crate::beneath;
 use crate::confine;
 use crate::fault::Fault;
 use crate::fields::PodFields;
+use crate::ids::Ids;
 use crate::images::{Image, user_of};
 use crate::objects::Objects;
 use crate::pod::plan::{ContainerPlan, StorageLimits, UserIds};
@@ -26,13 +27,13 @@ fn config_error(message: impl Into<String>) -> Fault {
     Fault::refused(message).because("CreateContainerConfigError")
 }
 
-/// Composes a container, its mounts aside. `profiles`: where the operator's seccomp profiles are.
+/// Composes a container, its mounts aside. `profiles`: where the operator's seccomp profiles are; `ids`: those that there are.
 pub fn compose(
     container: &Container,
     image: &Image,
     fields: &PodFields<'_>,
     objects: &Objects,
-    profiles: &Path,
+    (profiles, ids): (&Path, &Ids),
 ) -> Result<ContainerPlan, Fault> {
     let manifest = nodefold_k8s::blob_to_json(&container.rest);
     let pod = nodefold_k8s::blob_to_json(&fields.spec.rest);
@@ -97,7 +98,20 @@ pub fn compose(
     for group in of_pod["supplementalGroups"].as_array().into_iter().flatten().chain([&of_pod["fsGroup"]]) {
         groups.extend(number(group, "supplementalGroups")?.filter(|group| !groups.contains(group)));
     }
+    ids.user("user", uid)
+        .and_then(|()| groups.iter().try_for_each(|id| ids.group("group", *id)))
+        .map_err(config_error)?;
+    if !ids.sets_groups && groups != [gid] {
+        return Err(config_error(
+            "supplementalGroups can't be had of a rootless node whose user has one id only: it keeps his own",
+        ));
+    }
     let privileged = own["privileged"].as_bool().unwrap_or(false);
+    if privileged && !ids.are_the_hosts() {
+        return Err(config_error(
+            "privileged: true can't be had of a rootless node: it has no rights on the host to give",
+        ));
+    }
     let names = |list: &str| -> Vec<&str> {
         own["capabilities"][list].as_array().into_iter().flatten().filter_map(Value::as_str).collect()
     };
@@ -122,6 +136,7 @@ pub fn compose(
         uid,
         gid,
         groups,
+        keeps_groups: !ids.sets_groups,
         mounts: Vec::new(),
         read_only_root: own["readOnlyRootFilesystem"].as_bool().unwrap_or(false),
         capabilities,

@@ -4,7 +4,7 @@
 use crate::backend::Linux;
 use crate::clock;
 use crate::credentials::LocalKey;
-use crate::doctor;
+use crate::doctor::Allowed;
 use crate::driver::{Driver, Folded, boot_id};
 use crate::fault::{Attempt, Fault};
 use crate::housekeeping::Habits;
@@ -49,6 +49,8 @@ pub struct Settings {
     pub images: BTreeMap<String, PathBuf>,
     /// The program that is started as a shim.
     pub shim_program: PathBuf,
+    /// That this process may be a node.
+    pub allowed: Allowed,
 }
 
 /// Whoever wants the agent to end asks here.
@@ -94,7 +96,6 @@ pub trait Listener {
 impl Daemon {
     /// Opens the journal (or begins one), folds it, and connects to what runs.
     pub fn open(settings: Settings, listener: &mut dyn Listener) -> Result<Daemon, Fault> {
-        doctor::require()?;
         let data = settings.layout.data();
         fs::create_dir_all(data).attempt(|| format!("make {}", data.display()))?;
         let config = Config {
@@ -114,6 +115,7 @@ impl Daemon {
             issuer: Arc::new(LocalKey::at(settings.layout.data())),
             objects: objects.clone(),
             shim_program: settings.shim_program.clone(),
+            allowed: settings.allowed.clone(),
         };
         let backend = Linux::open(parts, objects.clone())?;
         let content_key = content_key(data)?;
@@ -142,7 +144,7 @@ impl Daemon {
 
     /// Runs until somebody asks it to end. The journal is then complete, and what runs goes on.
     pub fn run(mut self, listener: &mut dyn Listener) -> Result<(), Fault> {
-        let boot_id = boot_id().attempt(|| "read the kernel's boot id")?;
+        let boot_id = boot_id(&self.settings.layout)?;
         // With its first list of files, so that what the start makes due finds the objects that it needs.
         if let Ok(statuses) = crate::beneath::open_root(&self.settings.layout.data().join("status")) {
             crate::volumes::remove_drafts(&statuses)?;

@@ -2,6 +2,7 @@
 
 use crate::cgroups::Cgroups;
 use crate::fault::{Attempt, Fault};
+use crate::ids::Ids;
 use crate::mounts;
 use crate::pod::plan::UserIds;
 use crate::pod::users;
@@ -18,6 +19,8 @@ pub enum Mode {
     Full,
     /// Everything but what CAP_SYS_RESOURCE gives: no lower oom_score_adj, no higher rlimits.
     NoSysResource,
+    /// In a user namespace of the node's own: what only the host's root has is refused.
+    Rootless,
     /// No containers: only the simulated world.
     None,
 }
@@ -28,6 +31,7 @@ impl Mode {
         match self {
             Mode::Full => "full",
             Mode::NoSysResource => "no-sys-resource",
+            Mode::Rootless => "rootless",
             Mode::None => "none",
         }
     }
@@ -46,9 +50,28 @@ pub struct Finding {
     pub detail: String,
 }
 
+/// That this process may be a node, and what it then has to do without.
+#[derive(Clone, Debug)]
+pub struct Allowed {
+    lacking: Vec<Finding>,
+}
+
+impl Allowed {
+    /// What it has to do without, a line for each.
+    pub fn lacking(&self) -> impl Iterator<Item = String> {
+        self.lacking.iter().map(|lack| format!("without {}: {}", lack.what, lack.detail))
+    }
+}
+
 /// What this process has no right to, of what a node does. It tries nothing: an agent asks at its start.
-pub fn privileges() -> Vec<Finding> {
+fn privileges() -> Vec<Finding> {
     let held = capabilities(None).map(|sets| sets.effective).unwrap_or(CapabilitySet::empty());
+    let ids = Ids::here();
+    if let Ok(ids) = &ids
+        && !ids.are_the_hosts()
+    {
+        return privileges_of_rootless(held, ids);
+    }
     let groups = Cgroups::detect("nodefold-doctor".into()).and_then(|cgroups| cgroups.writable());
     let refused = groups.as_ref().err().map(|fault| fault.message.clone()).unwrap_or_default();
     let findings = [
@@ -75,22 +98,75 @@ pub fn privileges() -> Vec<Finding> {
         ),
         ("control groups", groups.is_ok(), true, "can be made", &*refused),
     ];
-    let findings = findings.into_iter().map(|(what, there, needed, present, absent)| Finding {
-        what,
-        there,
-        needed,
-        detail: if there { present } else { absent }.to_owned(),
-    });
-    findings.collect()
+    findings.into_iter().map(finding).collect()
+}
+
+fn finding((what, there, needed, present, absent): (&'static str, bool, bool, &str, &str)) -> Finding {
+    Finding { what, there, needed, detail: if there { present } else { absent }.to_owned() }
+}
+
+/// What a node in a user namespace has, and what it never has.
+fn privileges_of_rootless(held: CapabilitySet, ids: &Ids) -> Vec<Finding> {
+    let groups = Cgroups::detect("nodefold-doctor".into());
+    let has_groups = groups.as_ref().is_ok_and(|cgroups| !cgroups.are_none());
+    let has_limits = groups.is_ok_and(|cgroups| cgroups.has_limits());
+    let findings = [
+        (
+            "CAP_SYS_ADMIN",
+            held.contains(CapabilitySet::SYS_ADMIN),
+            true,
+            "in a user namespace of the node's own: file systems can be mounted and namespaces made there",
+            "no file system can be mounted and no namespace made: run as root",
+        ),
+        (
+            "several ids",
+            ids.are_several(),
+            false,
+            "containers can be of other users than the one who runs the node",
+            "all is of the user who runs the node, and in his groups: another runAsUser, runAsGroup or fsGroup, supplementalGroups, and images with files of others are refused (install newuidmap and newgidmap, package uidmap, and give the user ranges in /etc/subuid and /etc/subgid)",
+        ),
+        (
+            "control groups",
+            has_groups,
+            false,
+            "delegated to this user",
+            "none is delegated to this user: nothing is limited, a resize and shareProcessNamespace are refused (in a systemd session: \
+             systemd-run --user --scope -p Delegate=yes nodefold ...)",
+        ),
+        (
+            "cpu and memory controllers",
+            has_limits,
+            false,
+            "delegated to this user",
+            "cpu and memory of containers are not limited, and a resize is refused",
+        ),
+        (
+            "CAP_SYS_RESOURCE",
+            false,
+            false,
+            "",
+            "oom_score_adj stays where it is for Guaranteed pods; limits of processes can't be raised",
+        ),
+        (
+            "what is the host's root's",
+            false,
+            false,
+            "",
+            "hostNetwork, hostPID, hostIPC, hostUsers: false, privileged, devices and huge pages are refused, and what of a hostPath the user may not see \
+             no container does; a tmpfs may be swapped out",
+        ),
+    ];
+    findings.into_iter().map(finding).collect()
 }
 
 /// Whether this process may be a node at all; if not, all that it lacks.
-pub fn require() -> Result<(), Fault> {
-    let lacking = privileges().into_iter().filter(|finding| finding.needed && !finding.there);
+pub fn require() -> Result<Allowed, Fault> {
+    let (lacking, missed): (Vec<Finding>, Vec<Finding>) =
+        privileges().into_iter().filter(|finding| !finding.there).partition(|finding| finding.needed);
     let lacking: Vec<String> =
-        lacking.map(|finding| format!("{}: {}", finding.what, finding.detail)).collect();
+        lacking.into_iter().map(|finding| format!("{}: {}", finding.what, finding.detail)).collect();
     if lacking.is_empty() {
-        return Ok(());
+        return Ok(Allowed { lacking: missed });
     }
     Err(Fault::refused(format!("this process can't run containers (mode: none): {}", lacking.join("; "))))
 }
@@ -98,6 +174,7 @@ pub fn require() -> Result<(), Fault> {
 /// Looks at everything. It leaves this thread in a mount namespace of its own: for a process that does nothing else.
 pub fn examine() -> (Mode, Vec<Finding>) {
     let mut findings = privileges();
+    let is_rootless = Ids::here().is_ok_and(|ids| !ids.are_the_hosts());
     // Before this process has a pid namespace for its children: the first of them would be the last.
     let own_users = gives_own_users();
     let mut add = |what, there: bool, needed, present: &str, absent: &str| {
@@ -120,13 +197,15 @@ pub fn examine() -> (Mode, Vec<Finding>) {
     add("network namespace", network.is_ok(), true, "can be made", &format!("unshare: {refused}"));
     // That there are none is told among the privileges.
     if let Ok(cgroups) = Cgroups::detect("nodefold-doctor".into()) {
-        add(
-            "cgroup limits",
-            cgroups.has_limits(),
-            false,
-            "cpu and memory of pods and containers are limited",
-            "no cpu and memory controllers: nothing is limited, and a resize is refused",
-        );
+        if !is_rootless {
+            add(
+                "cgroup limits",
+                cgroups.has_limits(),
+                false,
+                "cpu and memory of pods and containers are limited",
+                "no cpu and memory controllers: nothing is limited, and a resize is refused",
+            );
+        }
         add(
             "cgroup.kill",
             cgroups.kills_as_a_whole(),
@@ -147,10 +226,15 @@ pub fn examine() -> (Mode, Vec<Finding>) {
     for kind in ["overlay", "tmpfs", "mqueue", "devpts"] {
         add(kind, knows(kind), true, "the kernel has it", "the kernel lacks it");
     }
-    add("hugetlbfs", knows("hugetlbfs"), false, "the kernel has it", "no emptyDir of medium HugePages");
+    let huge = knows("hugetlbfs") && !is_rootless;
+    add("hugetlbfs", huge, false, "the kernel has it", "no emptyDir of medium HugePages");
     let plain = mounts::detached("tmpfs", &[], MountAttrFlags::empty());
     let noswap = mounts::detached("tmpfs", &[("noswap", None)], MountAttrFlags::empty());
-    let why = plain.err().map_or("before Linux 6.4 a tmpfs may be swapped out".into(), |fault| fault.message);
+    let swapped = match is_rootless {
+        true => "in a user namespace a tmpfs may be swapped out",
+        false => "before Linux 6.4 a tmpfs may be swapped out",
+    };
+    let why = plain.err().map_or(swapped.into(), |fault| fault.message);
     add("tmpfs noswap", noswap.is_ok(), false, "secrets are never swapped out", &why);
     add(
         "exit codes without being the parent",
@@ -176,10 +260,12 @@ pub fn examine() -> (Mode, Vec<Finding>) {
         "no registry.local/busybox: apt-get install busybox-static",
     );
     let resource = findings.iter().any(|finding| finding.what == "CAP_SYS_RESOURCE" && finding.there);
-    let mode = match (findings.iter().all(|finding| finding.there || !finding.needed), resource) {
-        (false, _) => Mode::None,
-        (true, true) => Mode::Full,
-        (true, false) => Mode::NoSysResource,
+    let has_all = findings.iter().all(|finding| finding.there || !finding.needed);
+    let mode = match (has_all, is_rootless, resource) {
+        (false, _, _) => Mode::None,
+        (true, true, _) => Mode::Rootless,
+        (true, false, true) => Mode::Full,
+        (true, false, false) => Mode::NoSysResource,
     };
     (mode, findings)
 }
@@ -193,9 +279,8 @@ fn gives_own_users() -> Result<(), Fault> {
     for name in ["upper", "work"] {
         mkdirat(&scratch, name, rustix::fs::Mode::RWXU).attempt(|| "make a directory")?;
     }
-    let place = |name| mounts::path_in(&scratch, name);
-    mounts::overlay(&mounts::path_in(&image, ""), &place("upper"), &place("work"), MountAttrFlags::empty())
-        .map(drop)
+    let (upper, work) = (mounts::path_in(&scratch, "upper"), mounts::path_in(&scratch, "work"));
+    mounts::overlay(&mounts::path_in(&image, ""), (&upper, &work), true, MountAttrFlags::empty()).map(drop)
 }
 
 /// Whether the kernel tells how a process ended to somebody who is not its parent.

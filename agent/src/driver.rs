@@ -1,13 +1,17 @@
 //! The fold in an agent: facts are made durable, then folded, and only then are the commands known that they made due
 //! (write-ahead, DESIGN §8). Facts that wait together become durable together.
 
-use crate::clock;
+use crate::fault::{Attempt, Fault};
+use crate::ids::Ids;
+use crate::layout::Layout;
+use crate::{beneath, clock};
 use nodefold_core::command::{Command, Transition};
 use nodefold_core::event::{Event, Fact};
 use nodefold_core::ids::PodUid;
 use nodefold_core::time::Time;
 use nodefold_core::{Commands, Node};
 use nodefold_journal::Writer;
+use std::path::Path;
 
 /// Where facts are made durable.
 pub trait Log {
@@ -116,9 +120,25 @@ impl Driver<Writer> {
     }
 }
 
-/// The kernel's id of this boot: another one means that nothing runs any more.
-pub fn boot_id() -> std::io::Result<u128> {
-    let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
+/// The kernel's id of this boot: another one means that nothing runs any more, and nothing is mounted. In a rootless node both end
+/// with its namespaces, so that their life counts, too.
+pub fn boot_id(layout: &Layout) -> Result<u128, Fault> {
+    let of_host = random_id(Path::new("/proc/sys/kernel/random/boot_id"))?;
+    if Ids::here()?.are_the_hosts() {
+        return Ok(of_host);
+    }
+    let life = layout.run().join("life");
+    if !life.exists() {
+        let drawn = "/proc/sys/kernel/random/uuid";
+        let text = std::fs::read(drawn).attempt(|| format!("read {drawn}"))?;
+        crate::volumes::write_whole(&beneath::open_root(&layout.run())?, "life", &text)?;
+    }
+    Ok(of_host ^ random_id(&life)?)
+}
+
+/// The number of a file that holds a UUID.
+fn random_id(path: &Path) -> Result<u128, Fault> {
+    let text = std::fs::read_to_string(path).attempt(|| format!("read {}", path.display()))?;
     let digits: String = text.chars().filter(char::is_ascii_hexdigit).collect();
-    u128::from_str_radix(&digits, 16).map_err(std::io::Error::other)
+    u128::from_str_radix(&digits, 16).map_err(|error| Fault::refused(format!("{}: {error}", path.display())))
 }

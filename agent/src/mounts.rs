@@ -66,21 +66,25 @@ pub fn tmpfs(size_bytes: u64, mode: &str, attributes: MountAttrFlags) -> Result<
     }
 }
 
-/// A writable directory over one that stays as it is. What is written need not outlive the host.
+/// A writable directory over one that stays as it is. What is written need not outlive the host. What the overlay notes about
+/// files is a user's own attribute where nobody may set root's.
 pub fn overlay(
     lower: &Path,
-    upper: &Path,
-    work: &Path,
+    (upper, work): (&Path, &Path),
+    is_roots: bool,
     attributes: MountAttrFlags,
 ) -> Result<OwnedFd, Fault> {
     let [lower, upper, work] = [lower, upper, work].map(|path| path.display().to_string());
     let with = |key| {
-        let options = [
+        let mut options = vec![
             (key, Some(&*lower)),
             ("upperdir", Some(&*upper)),
             ("workdir", Some(&*work)),
             ("volatile", None),
         ];
+        if !is_roots {
+            options.push(("userxattr", None));
+        }
         detached("overlay", &options, attributes)
     };
     // Before 6.8 there is only `lowerdir`, in which a colon separates.

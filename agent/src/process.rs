@@ -48,6 +48,15 @@ impl Process {
         }
     }
 
+    /// The processes that are in its pid namespace: all of its container, where that is its first.
+    pub fn in_its_pid_namespace(&self) -> Vec<i32> {
+        let space = |pid: i32| fs::read_link(format!("/proc/{pid}/ns/pid")).ok();
+        let Some(own) = self.pid().ok().and_then(space) else { return Vec::new() };
+        let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+        let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        pids.filter(|pid| space(*pid).as_ref() == Some(&own)).collect()
+    }
+
     /// Its number here.
     fn pid(&self) -> Result<i32, Fault> {
         let path = format!("/proc/self/fdinfo/{}", self.pidfd.as_raw_fd());
@@ -129,6 +138,12 @@ pub(crate) fn waits(pid: i32) -> bool {
     stat.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with(['S', 'Z', 'X']))
 }
 
+/// For how many nanoseconds a process has had a processor.
+pub(crate) fn worked(pid: i32) -> u64 {
+    let text = fs::read_to_string(format!("/proc/{pid}/schedstat")).unwrap_or_default();
+    text.split(' ').next().and_then(|time| time.parse().ok()).unwrap_or(0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -174,6 +189,10 @@ mod tests {
             std::thread::yield_now();
         }
         assert!(!waits_of(&worker));
+        while worked(worker.id() as i32) < 50_000_000 {
+            std::thread::yield_now();
+        }
+        assert!(worked(sleeper.id() as i32) < 50_000_000);
         sleeper.kill().expect("a child");
         worker.kill().expect("a child");
         sleeper.wait().expect("a child");

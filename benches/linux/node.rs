@@ -4,6 +4,7 @@ use nodefold_agent::backend::Linux;
 use nodefold_agent::cleanup;
 use nodefold_agent::clock;
 use nodefold_agent::credentials::LocalKey;
+use nodefold_agent::doctor;
 use nodefold_agent::driver::{Driver, Log, boot_id};
 use nodefold_agent::housekeeping::Habits;
 use nodefold_agent::images::Images;
@@ -86,12 +87,13 @@ impl Node {
             issuer: Arc::new(LocalKey::at(layout.data())),
             objects: objects.clone(),
             shim_program: PathBuf::from(shim_program),
+            allowed: doctor::require().unwrap(),
         };
         let backend = Linux::open(parts, objects.clone()).unwrap();
         let server = Server::new(config.node_name.clone(), FeatureGates::default());
         let log = Timed { writer, commits: 0, nanos: 0 };
         let inbox = VecDeque::from([
-            Fact::AgentStarted { boot_id: boot_id().unwrap() },
+            Fact::AgentStarted { boot_id: boot_id(&layout).unwrap() },
             Fact::SourceReady { source: Source::Api },
         ]);
         let driver = Driver::new(core, log, 0);

@@ -55,15 +55,19 @@ pub fn agent(args: &args::Agent, out: &mut Out) -> Result<Ending> {
     // From now on they end it in order, also while it starts.
     let mut signals = Signals::new([SIGTERM, SIGINT])?;
     let absolute = |path: &Path| std::path::absolute(path);
+    let layout = Layout::at(absolute(&args.data)?);
+    let allowed = super::entered(&layout, out)?;
+    // From now on they end it in order, also while it starts.
+    let mut signals = Signals::new([SIGTERM, SIGINT])?;
     let settings = Settings {
-        layout: Layout::at(absolute(&args.data)?),
+        allowed,
+        layout,
         node_name: args.node_name.clone(),
         manifests: absolute(pods)?,
         habits: habits(args),
         images: args.images.iter().cloned().collect(),
         shim_program: std::env::current_exe()?,
     };
-    super::tell_lacks(out);
     let mut view = View::new(out, Form::Lines, args.verbose, clock::now());
     let mut teller = Teller { view: &mut view };
     let daemon = Daemon::open(settings, &mut teller)

@@ -2,6 +2,7 @@
 
 use crate::args::{self, ImageCommand};
 use crate::ending::{Ending, Unusable};
+use crate::linux::rootless;
 use crate::out::Out;
 use anyhow::Result;
 use nodefold_agent::images::{Listed, Store};
@@ -10,7 +11,9 @@ use serde_json::json;
 
 /// Imports, lists or removes images.
 pub fn image(args: &args::Image, out: &mut Out) -> Result<Ending> {
-    let store = Store::at(Layout::at(std::path::absolute(&args.data)?));
+    let layout = Layout::at(std::path::absolute(&args.data)?);
+    let _entered = rootless::look(&layout).map_err(|fault| Unusable::new(fault, ""))?;
+    let store = Store::at(layout);
     match &args.what {
         ImageCommand::Import { path, name } => {
             let imported = store.import(path, name.as_deref()).map_err(|fault| {

@@ -2,6 +2,7 @@
 
 use crate::args;
 use crate::ending::{Ending, Unusable};
+use crate::linux::rootless::{self, Namespaces};
 use crate::out::Out;
 use crate::paint::{Tone, paint};
 use anyhow::Result;
@@ -158,6 +159,7 @@ fn name_of(pod: &Value) -> String {
 /// `nodefold exec`
 pub fn exec(args: &args::Exec, _out: &mut Out) -> Result<Ending> {
     let layout = layout(&args.data)?;
+    let _entered = rootless::look(&layout).map_err(|fault| Unusable::new(fault, ""))?;
     let pod = find(&layout, &args.pod)?;
     let uid = pod["metadata"]["uid"].as_str().and_then(PodUid::parse_uuid);
     let uid = uid.ok_or_else(|| Unusable::new(format!("{}: no uid", full_name(&pod)), ""))?;
@@ -172,8 +174,10 @@ pub fn exec(args: &args::Exec, _out: &mut Out) -> Result<Ending> {
 /// `nodefold cleanup`
 pub fn cleanup(args: &args::Cleanup, out: &mut Out) -> Result<Ending> {
     let layout = layout(&args.data)?;
+    let entered = rootless::look(&layout).map_err(|fault| Unusable::new(fault, ""))?;
     cleaner::clean_up(&layout, args.images).map_err(|fault| Unusable::new(fault, "then run it again"))?;
     let left = cleaner::left_behind(&layout).map_err(|fault| Unusable::new(fault, ""))?;
+    entered.end(&layout).map_err(|fault| Unusable::new(fault, ""))?;
     if left.is_empty() {
         out.line(format!("nothing of the node in {} is left on this host", layout.data().display()));
         return Ok(Ending::Good);
@@ -186,7 +190,10 @@ pub fn cleanup(args: &args::Cleanup, out: &mut Out) -> Result<Ending> {
 
 /// `nodefold doctor`
 pub fn doctor(args: &args::Doctor, out: &mut Out) -> Result<Ending> {
+    // Where it can have none, it is told what then is missing.
+    let namespaces = Namespaces::for_now();
     let (mode, findings) = physician::examine();
+    drop(namespaces);
     if args.json {
         let findings: Vec<Value> = findings
             .iter()

@@ -3,25 +3,56 @@
 pub mod agent;
 pub mod image;
 pub mod look;
+pub mod rootless;
 mod stage;
 
 use crate::args;
 use crate::ending::Unusable;
 use crate::out::Out;
 use anyhow::Result;
-use nodefold_agent::doctor;
+use nodefold_agent::doctor::{self, Allowed};
 use nodefold_agent::layout::Layout;
 use nodefold_harness::log::{FactLog, InMemory};
 use nodefold_harness::{Observer, Outcome, Scenario, node_config, run_on};
+use rootless::Namespaces;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use stage::{Ground, LinuxStage};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Says at an agent's start what it has to do without: one line for each thing.
-pub fn tell_lacks(out: &mut Out) {
-    for lack in doctor::privileges().into_iter().filter(|finding| !finding.there && !finding.needed) {
-        out.complain(format!("without {}: {}", lack.what, lack.detail));
+/// That this process may be a node. What it has to do without is said: one line for each thing.
+pub fn allowed(out: &mut Out) -> Result<Allowed> {
+    let allowed = doctor::require()
+        .map_err(|fault| Unusable::new(fault, "see `nodefold doctor` for what this host allows"))?;
+    allowed.lacking().for_each(|lack| out.complain(lack));
+    Ok(allowed)
+}
+
+/// The same for an agent, in the namespaces of its node where it needs some, before it has a second thread.
+pub fn entered(layout: &Layout, out: &mut Out) -> Result<Allowed> {
+    rootless::enter(layout)
+        .map_err(|fault| Unusable::new(fault, "see `nodefold doctor` for what this host allows"))?;
+    allowed(out)
+}
+
+/// What a story on this host stands on.
+pub struct Standing {
+    namespaces: Option<Namespaces>,
+    allowed: Allowed,
+}
+
+impl Standing {
+    /// For all stories of a command, before it has a second thread.
+    pub fn take(out: &mut Out) -> Result<Standing> {
+        let namespaces = Namespaces::for_now()
+            .map_err(|fault| Unusable::new(fault, "see `nodefold doctor` for what this host allows"))?;
+        // Root's own host is what a story expects.
+        let allowed = match &namespaces {
+            Some(_) => allowed(out)?,
+            None => doctor::require()
+                .map_err(|fault| Unusable::new(fault, "see `nodefold doctor` for what this host allows"))?,
+        };
+        Ok(Standing { namespaces, allowed })
     }
 }
 
@@ -29,7 +60,7 @@ pub fn tell_lacks(out: &mut Out) {
 /// it early. (A second signal does not wait for that; `nodefold cleanup --data` with that directory does the rest.)
 pub fn run(
     scenario: &Scenario,
-    args: &args::Run,
+    (args, standing): (&args::Run, &Standing),
     log: Option<Box<dyn FactLog>>,
     observer: &mut dyn Observer,
 ) -> Result<Outcome> {
@@ -49,10 +80,18 @@ pub fn run(
         signal_hook::flag::register(signal, interrupted.clone())?;
     }
     let directory = tempfile::Builder::new().prefix("nodefold-run-").tempdir()?;
+    if let Some(namespaces) = &standing.namespaces {
+        namespaces.show_in(directory.path()).map_err(|fault| Unusable::new(fault, ""))?;
+    }
     let layout = Layout::at(directory.path());
     let log = log.unwrap_or_else(|| Box::<InMemory>::default());
     let asked_to_end = interrupted.clone();
-    let ground = Ground { layout, images: args.images.iter().cloned().collect(), interrupted };
+    let ground = Ground {
+        layout,
+        images: args.images.iter().cloned().collect(),
+        interrupted,
+        allowed: standing.allowed.clone(),
+    };
     let opened = LinuxStage::open(scenario, node_config(scenario), ground, log);
     let mut stage = opened.map_err(|error| Unusable::new(error, "see `nodefold doctor`"))?;
     let outcome = run_on(scenario, &mut stage, observer);

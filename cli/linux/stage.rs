@@ -3,6 +3,7 @@
 
 use nodefold_agent::backend::Linux;
 use nodefold_agent::credentials::LocalKey;
+use nodefold_agent::doctor::Allowed;
 use nodefold_agent::driver::{Driver, Folded, Log, boot_id};
 use nodefold_agent::housekeeping::Habits;
 use nodefold_agent::images::Images;
@@ -34,8 +35,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const LOOK_EVERY: Nanos = Nanos::secs(1);
 
 /// A program that was let go is waited for until it waits itself, so that what a story does next finds its signal handlers in
-/// place. (A simulated program gets that far at once.) One that never waits is waited for no longer than this.
-const COMES_TO_REST: Nanos = Nanos::secs(1);
+/// place. (A simulated program gets that far at once.) One that never waits is waited for until it has worked for so long, which takes
+/// longer where others work beside it; and in no case longer than that.
+const WORKS_FOR: Nanos = Nanos::secs(1);
+const COMES_TO_REST: Nanos = Nanos::secs(20);
 /// Whether it waits by now is looked at this often.
 const LOOK_FOR_REST: Nanos = Nanos::millis(2);
 
@@ -65,6 +68,8 @@ pub struct Ground {
     pub images: BTreeMap<String, PathBuf>,
     /// Set by who wants the story to end.
     pub interrupted: Arc<AtomicBool>,
+    /// That this process may be a node.
+    pub allowed: Allowed,
 }
 
 /// The stage.
@@ -154,10 +159,11 @@ impl LinuxStage {
             issuer: Arc::new(LocalKey::at(self.ground.layout.data())),
             objects: self.objects.clone(),
             shim_program: std::env::current_exe().map_err(host)?,
+            allowed: self.ground.allowed.clone(),
         };
         let backend = Linux::open(parts, self.objects.clone()).map_err(host)?;
         self.alive = Some(Alive { driver: Driver::new(node, log, folded), backend });
-        self.inbox.push_back(Fact::AgentStarted { boot_id: boot_id().map_err(host)? });
+        self.inbox.push_back(Fact::AgentStarted { boot_id: boot_id(&self.ground.layout).map_err(host)? });
         self.tell_node_facts();
         for source in [Source::File, Source::Api] {
             self.server.list(clock::now(), source)?;
@@ -306,7 +312,8 @@ impl LinuxStage {
         let Some(alive) = &self.alive else { return };
         let (runtime, now) = (alive.backend.runtime(), clock::now());
         self.beginning.retain(|(pod, container), began| {
-            began.after(COMES_TO_REST) > now && !runtime.waits(*pod, container)
+            began.after(COMES_TO_REST) > now
+                && runtime.works(*pod, container).is_some_and(|time| time < WORKS_FOR)
         });
     }
 

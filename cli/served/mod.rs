@@ -55,22 +55,22 @@ impl Listener for Teller<'_, '_> {
 
 /// Runs until TERM or INT.
 pub fn agent(args: &args::Agent, out: &mut Out) -> Result<Ending> {
-    // From now on they end it in order, also while it starts.
-    let mut signals = Signals::new([SIGTERM, SIGINT])?;
     let layout = Layout::at(std::path::absolute(&args.data)?);
     let is_real = args.backend == args::AgentBackend::Linux;
+    let allowed = if is_real { Some(crate::linux::entered(&layout, out)?) } else { None };
+    // From now on they end it in order, also while it starts.
+    let mut signals = Signals::new([SIGTERM, SIGINT])?;
     let host: Box<dyn Host> =
-        match args.backend {
-            args::AgentBackend::Sim => Box::new(
+        match allowed {
+            None => Box::new(
                 Simulated::boot(layout.clone(), &args.node_name)
                     .map_err(|fault| Unusable::new(fault, "name a directory that can be written to"))?,
             ),
-            args::AgentBackend::Linux => {
-                crate::linux::tell_lacks(out);
+            Some(allowed) => {
                 let images = args.images.iter().cloned().collect();
                 let program = std::env::current_exe()?;
                 let habits = crate::linux::agent::habits(args);
-                let host = LinuxHost::open(layout.clone(), &args.node_name, images, habits, program);
+                let host = LinuxHost::open(layout.clone(), &args.node_name, images, habits, program, allowed);
                 Box::new(host.map_err(|fault| {
                     Unusable::new(fault, "see `nodefold doctor` for what this host allows")
                 })?)

@@ -2,7 +2,7 @@
 
 use crate::node::{Node, nodefold};
 use std::fs;
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
 
 fn pod(name: &str, policy: &str, rest: &str) -> String {
@@ -25,7 +25,7 @@ fn logs_are_rotated_and_followed_across_it_without_losing_a_line() {
     node.write("talks.yaml", &pod(
         "talks",
         "Never",
-        "  containers: [{name: app, image: 'registry.local/busybox:1', command: [sh, -c, 'sleep 0.5; i=0; while [ $i -lt 3000 ]; do echo line $i; i=$((i+1)); [ $((i % 100)) = 0 ] && sleep 0.2; done']}]",
+        "  containers: [{name: app, image: 'registry.local/busybox:1', command: [sh, -c, 'echo ready; until test -e /tmp/go; do sleep 0.05; done; i=0; while [ $i -lt 3000 ]; do echo line $i; i=$((i+1)); [ $((i % 100)) = 0 ] && sleep 0.2; done']}]",
     ));
     node.start();
     node.until_running("talks", "app");
@@ -35,8 +35,14 @@ fn logs_are_rotated_and_followed_across_it_without_losing_a_line() {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
+    // Who comes when the oldest lines are gone has lost them: it says more once somebody follows.
+    let mut followed = BufReader::new(follower.stdout.take().unwrap());
     let mut text = String::new();
-    follower.stdout.take().unwrap().read_to_string(&mut text).unwrap();
+    followed.read_line(&mut text).unwrap();
+    assert_eq!(text, "ready\n");
+    text.clear();
+    assert!(node.exec("talks", "app", &["touch", "/tmp/go"]).status.success());
+    followed.read_to_string(&mut text).unwrap();
     assert!(follower.wait().unwrap().success());
     let expected: String = (0..3000).map(|i| format!("line {i}\n")).collect();
     assert_eq!(text.len(), expected.len());

@@ -27,7 +27,7 @@ steps:
     metadata: {name: short}
     spec: {restartPolicy: Never, containers: [{name: app, image: 'registry.local/busybox:1', command: ['true']}]}
 - settle: 1m
-- advance: 1s
+- advance: 10s
 - expect: {pod: short, status: {phase: Succeeded}}
 ";
 
@@ -35,11 +35,22 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
+/// A root directory that is not its mount namespace's: the kernel makes no user namespace from there.
+const CONFINED: &str = "mkdir -p $1/root && mount --rbind / $1/root && shift && exec chroot \"$@\"";
+
 #[test]
-fn a_user_without_rights_is_told_what_is_missing_and_nothing_is_begun() {
+fn a_user_who_can_have_no_namespaces_is_told_what_is_missing_and_nothing_is_begun() {
     let directory = tempfile::tempdir().unwrap();
-    let user = ["--reuid", "65534", "--regid", "65534", "--clear-groups"];
-    let told = with(directory.path(), &user, &["doctor", "--json"]);
+    with(directory.path(), &[], &["doctor"]);
+    let at = directory.path().display().to_string();
+    let confined = |args: &[&str]| {
+        let (root, program) = (format!("{at}/root"), format!("{at}/nodefold"));
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "--propagation", "private", "sh", "-c", CONFINED, "sh", &at]);
+        command.args(["--userspec=65534:65534", "--groups=", &root, &program]).args(args);
+        command.env("TMPDIR", &at).output().unwrap()
+    };
+    let told = confined(&["doctor", "--json"]);
     assert_eq!(told.status.code(), Some(1), "{}", text(&told.stderr));
     let told: Value = serde_json::from_slice(&told.stdout).unwrap();
     assert_eq!(told["mode"], "none");
@@ -61,30 +72,33 @@ fn a_user_without_rights_is_told_what_is_missing_and_nothing_is_begun() {
     let users = finding("user namespaces")["detail"].to_string();
     assert!(users.contains("hostUsers: false can't run") && users.contains("not permitted"), "{users}");
     let data = directory.path().join("data");
-    let at = data.display().to_string();
+    let data_at = data.display().to_string();
     let story = format!("{}/examples/warm-pod.yaml", env!("CARGO_MANIFEST_DIR"));
     fs::copy(story, directory.path().join("story.yaml")).unwrap();
     let story = directory.path().join("story.yaml").display().to_string();
-    let pods = directory.path().display().to_string();
     for args in [
-        &["agent", "--data", &at, "--pods", &pods][..],
-        &["agent", "--data", &at, "--backend", "linux"],
+        &["agent", "--data", &data_at, "--pods", &at][..],
+        &["agent", "--data", &data_at, "--backend", "linux"],
         &["run", &story, "--backend", "linux"],
     ] {
-        let refused = with(directory.path(), &user, args);
+        let refused = confined(args);
         let said = text(&refused.stderr);
         assert_eq!(refused.status.code(), Some(2), "{args:?}: {said}");
-        for what in
-            ["can't run containers (mode: none)", "CAP_SYS_ADMIN: ", "CAP_MKNOD: ", "control groups: "]
-        {
+        for what in [
+            "can't run containers (mode: none)",
+            "CAP_SYS_ADMIN: ",
+            "CAP_MKNOD: ",
+            "control groups: ",
+            "nor has it namespaces of its own: make a user namespace",
+        ] {
             assert!(said.contains(what), "{what}: {said}");
         }
     }
-    let begun: Vec<_> =
-        fs::read_dir(&data).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
-    assert_eq!(begun, Vec::<std::path::PathBuf>::new());
+    let mut begun: Vec<_> = fs::read_dir(directory.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+    begun.sort();
+    assert_eq!(begun, ["nodefold", "root", "story.yaml"]);
     // The simulated world needs no rights.
-    let simulated = with(directory.path(), &user, &["run", &story]);
+    let simulated = confined(&["run", &story]);
     assert_eq!(simulated.status.code(), Some(0), "{}", text(&simulated.stderr));
 }
 

@@ -43,7 +43,7 @@ fn exec_and_cp_reach_into_a_container() {
     let mut node = Node::new();
     node.serve();
     assert!(kubectl(&node, POD.as_bytes(), &["create", "-f", "-"]).status.success());
-    fine(&node, &["wait", "--for=condition=Ready", "--timeout=60s", "pod/web"]);
+    fine(&node, &["wait", "--for=condition=Ready", "--timeout=180s", "pod/web"]);
 
     let out = kubectl(&node, b"", &["exec", "web", "--", "sh", "-c", "echo out; echo err >&2; exit 7"]);
     assert_eq!(out.status.code(), Some(7), "{out:?}");
@@ -105,7 +105,7 @@ fn history_tells_what_ended_while_no_agent_was_there() {
         "until test -e /scratch/end; do sleep 0.1; done; rm /scratch/end; exit 4",
     );
     assert!(kubectl(&node, pod.as_bytes(), &["create", "-f", "-"]).status.success());
-    fine(&node, &["wait", "--for=condition=Ready", "--timeout=60s", "pod/web"]);
+    fine(&node, &["wait", "--for=condition=Ready", "--timeout=180s", "pod/web"]);
     let uid = fine(&node, &["get", "pod", "web", "-o", "jsonpath={.metadata.uid}"]);
     let scratch = node.layout.pods().join(uid).join("volumes/kubernetes.io~empty-dir/scratch");
     node.kill();
@@ -127,7 +127,7 @@ fn history_tells_what_ended_while_no_agent_was_there() {
 fn until(what: &str, holds: impl Fn() -> bool) {
     let begun = Instant::now();
     while !holds() {
-        assert!(begun.elapsed() < Duration::from_secs(60), "{what}");
+        assert!(begun.elapsed() < Duration::from_secs(180), "{what}");
         std::thread::sleep(Duration::from_millis(50));
     }
 }

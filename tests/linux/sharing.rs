@@ -23,7 +23,7 @@ fn containers_that_share_a_process_namespace_see_each_other_and_leave_nothing_in
         "web",
         "shareProcessNamespace: true, containers: [
           {name: stays, image: 'registry.local/busybox:1', command: [sleep, '4321']},
-          {name: ends, image: 'registry.local/busybox:1', command: [sh, -c, 'sleep 1234 & sleep 1; exit 7']}]",
+          {name: ends, image: 'registry.local/busybox:1', command: [sh, -c, 'sleep 1234 & sleep 3; exit 7']}]",
     ));
     node.start();
     node.until_running("web", "stays");

@@ -113,7 +113,7 @@ poweroff -f
         let mut qemu = Command::new("timeout");
         qemu.args([
             "--kill-after=5",
-            "300",
+            "900",
             "qemu-system-x86_64",
             "-accel",
             "tcg,thread=multi",

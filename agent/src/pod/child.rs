@@ -54,7 +54,7 @@ pub struct Inherited<'a> {
     pub status: OwnedFd,
     /// Its standard streams.
     pub streams: [BorrowedFd<'a>; 3],
-    /// It is in a user namespace of its pod's.
+    /// It is in a user namespace, its pod's or the node's.
     pub own_users: bool,
 }
 
@@ -233,7 +233,12 @@ fn kernel_file_systems(stage: &Stage, root: &OwnedFd, own_users: bool) -> Result
     mount_new(root, "/dev", "tmpfs", &dev, A::MOUNT_ATTR_NOSUID | A::MOUNT_ATTR_STRICTATIME)?;
     devices(root, own_users)?;
     let pts = [("newinstance", None), ("ptmxmode", Some("0666")), ("mode", Some("0620")), ("gid", Some("5"))];
-    mount_new(root, "/dev/pts", "devpts", &pts, A::MOUNT_ATTR_NOSUID | A::MOUNT_ATTR_NOEXEC)?;
+    let quiet_pts = A::MOUNT_ATTR_NOSUID | A::MOUNT_ATTR_NOEXEC;
+    match mount_new(root, "/dev/pts", "devpts", &pts, quiet_pts) {
+        // In a user namespace of one id there is no group of terminals.
+        Err(_) if own_users => mount_new(root, "/dev/pts", "devpts", &pts[..3], quiet_pts)?,
+        made => made?,
+    }
     mount_new(root, "/dev/mqueue", "mqueue", &[], quiet)?;
     let shm =
         mounts::place(Path::new(SHM)).and_then(mounts::clone_of).attempt(|| "copy the pod's /dev/shm")?;
@@ -411,7 +416,9 @@ pub fn confine(plan: &ContainerPlan) -> Result<(), Fault> {
     rustix::thread::clear_ambient_capability_set().attempt(|| "clear the ambient capabilities")?;
     let groups: Vec<Gid> = plan.groups.iter().map(|group| Gid::from_raw(*group)).collect();
     set_keep_capabilities(true).attempt(|| "keep capabilities")?;
-    set_thread_groups(&groups).attempt(|| "set the groups")?;
+    if !plan.keeps_groups {
+        set_thread_groups(&groups).attempt(|| "set the groups")?;
+    }
     let (uid, gid) = (Uid::from_raw(plan.uid), Gid::from_raw(plan.gid));
     set_thread_res_gid(gid, gid, gid).attempt(|| format!("become group {}", plan.gid))?;
     set_thread_res_uid(uid, uid, uid).attempt(|| format!("become user {}", plan.uid))?;

@@ -32,6 +32,10 @@ pub struct SandboxPlan {
     /// Its containers are in a user namespace, which has these ids.
     #[serde(default)]
     pub users: Option<UserIds>,
+    /// The node is in a user namespace, and the shim with it. There may be no control group that has what it would leave behind:
+    /// so it is the first in a pid namespace, with which all its containers end.
+    #[serde(default)]
+    pub rootless: bool,
 }
 
 /// The ids of a pod's user namespace: from 0 on in the pod, from here on outside.
@@ -76,6 +80,9 @@ pub struct ContainerPlan {
     pub gid: u32,
     /// And which others.
     pub groups: Vec<u32>,
+    /// Nobody in its user namespace may set groups: it keeps those of whoever runs the node.
+    #[serde(default)]
+    pub keeps_groups: bool,
     /// Mounts, in the order of the descriptors.
     pub mounts: Vec<PlannedMount>,
     /// The root can't be written.

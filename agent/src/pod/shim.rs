@@ -104,8 +104,10 @@ struct Shim {
     /// Its containers share the pid namespace that its children are in, or the one of the first process in the pod's user
     /// namespace.
     shares_processes: bool,
-    /// Its containers are in a user namespace.
+    /// Its containers are in a user namespace of the pod's.
     users: Option<Users>,
+    /// The node is in one, and the shim with it.
+    rootless: bool,
     quit: bool,
 }
 
@@ -124,18 +126,38 @@ pub fn run(plan: &Path) -> Result<(), Fault> {
     let text = std::fs::read(plan).attempt(|| format!("read {}", plan.display()))?;
     let plan: SandboxPlan =
         serde_json::from_slice(&text).map_err(|e| Fault::refused(format!("the plan: {e}")))?;
-    let mut shim = enter(&plan)?;
-    shim.serve();
-    Ok(())
-}
-
-/// Enters the pod's cgroups and namespaces, and a root of its own from which no mount of the host can be seen: what it
-/// would see, it would keep mounted.
-fn enter(plan: &SandboxPlan) -> Result<Shim, Fault> {
     setsid().attempt(|| "begin a session")?;
     for procs in &plan.joins {
         std::fs::write(procs, "0").attempt(|| format!("enter {procs}"))?;
     }
+    if plan.rootless { serve_as_first(&plan) } else { enter(&plan).map(|mut shim| shim.serve()) }
+}
+
+/// Has another process be the shim, the first one in a pid namespace. Whichever of the two ends, both do.
+fn serve_as_first(plan: &SandboxPlan) -> Result<(), Fault> {
+    let birth = sys::Birth { pid: true, ..sys::Birth::default() };
+    let first = sys::clone_child(birth, None, &[], || {
+        let tied = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
+        let tied = tied.attempt(|| "tie the shim to its parent");
+        match tied.and_then(|()| enter(plan)).map(|mut shim| shim.serve()) {
+            Ok(()) => 0,
+            Err(fault) => {
+                std::io::stdout().write_all(fault.message.as_bytes()).ok();
+                3
+            }
+        }
+    });
+    let first = first.attempt(|| "clone the shim into a pid namespace")?;
+    let null = open_null()?;
+    dup2_stdin(&null).and(dup2_stdout(&null)).and(dup2_stderr(&null)).attempt(|| "let go of the streams")?;
+    waitid(WaitId::PidFd(first.pidfd.as_fd()), WaitIdOptions::EXITED)
+        .attempt(|| "wait for the shim")
+        .map(drop)
+}
+
+/// Enters the pod's namespaces, and a root of its own from which no mount of the host can be seen: what it
+/// would see, it would keep mounted.
+fn enter(plan: &SandboxPlan) -> Result<Shim, Fault> {
     let mut users = None;
     let mut namespaces = UnshareFlags::NEWNS;
     match plan.users {
@@ -181,7 +203,7 @@ fn enter(plan: &SandboxPlan) -> Result<Shim, Fault> {
         Some((users, shm)) => (Some(users), shm),
         None => (None, users::shm(plan.shm_bytes)?),
     };
-    if users.is_some() {
+    if users.is_some() || plan.rootless {
         show_to_users(&root)?;
     }
     mounts::attach(shm, shm_place).attempt(|| "mount the pod's /dev/shm")?;
@@ -207,6 +229,7 @@ fn enter(plan: &SandboxPlan) -> Result<Shim, Fault> {
         spare: None,
         shares_processes: plan.shares_processes,
         users,
+        rootless: plan.rootless,
         quit: false,
     })
 }
@@ -536,7 +559,7 @@ impl Shim {
             go: go_read,
             status: status_write,
             streams: [self.null.as_fd(), out_write.as_fd(), err_write.as_fd()],
-            own_users: self.users.is_some(),
+            own_users: self.users.is_some() || self.rootless,
         };
         let into = into.as_ref().map(AsFd::as_fd);
         let become_it = move || child::become_container(inherited);
@@ -596,7 +619,7 @@ impl Shim {
             Some(waiter) => waiter,
             None => self.fresh(&stage, groups)?,
         };
-        if self.users.is_some()
+        if (self.users.is_some() || self.rootless)
             && let Err(fault) = child::oom_score(&format!("/proc/{}", waiter.pid), known.oom_score_adj)
         {
             end_waiter(waiter);

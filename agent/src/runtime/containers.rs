@@ -125,7 +125,8 @@ impl Runtime {
             node_name: &self.node_name,
             pod_ip: (!new.allocated.host_network).then_some(super::POD_ADDRESS),
         };
-        let mut plan = compose::compose(new.spec, &image, &fields, &self.objects, &self.layout.seccomp())?;
+        let profiles = self.layout.seccomp();
+        let mut plan = compose::compose(new.spec, &image, &fields, &self.objects, (&profiles, &self.ids))?;
         plan.cgroups = self.cgroups.shown();
         if self.may_open_any_device(&plan) {
             let manifest = nodefold_k8s::blob_to_json(&new.spec.rest);
@@ -192,7 +193,8 @@ impl Runtime {
         self.cgroups.devices(group, plan.privileged)?;
         let entrance = self.cgroups.entrance(group)?;
         let no_devices = self.may_open_any_device(&plan);
-        let root = overlay(&image.root, &dir.join("upper"), &dir.join("work"), no_devices, users)?;
+        let scratch = (&*dir.join("upper"), &*dir.join("work"));
+        let root = overlay(&image.root, scratch, no_devices, self.ids.are_the_hosts(), users)?;
         failpoint::hit("create.rooted");
         let log = self.open_log(new.pod, id)?;
         let ask = Ask::Create {
@@ -388,7 +390,7 @@ impl Runtime {
         match self.living(pod, id)? {
             None => Ok(()),
             // Nothing runs in it yet.
-            Some((Phase::Created, _)) => self.cgroups.kill(&self.group_of(pod, id)),
+            Some((Phase::Created, _)) => self.kill_all(pod, id),
             Some((_, pidfd)) => {
                 if let Some(watch) = self.watch() {
                     watch.grace((pod, id.clone()), grace);
@@ -412,14 +414,18 @@ impl Runtime {
     pub fn kill(&self, pod: PodUid, id: &ContainerId) -> Result<(), Fault> {
         match self.living(pod, id)? {
             None => Ok(()),
-            Some((_, pidfd)) => {
-                self.cgroups.kill(&self.group_of(pod, id))?;
-                // Where there is no group to kill.
-                match pidfd_send_signal(&*pidfd, Signal::KILL) {
-                    Ok(()) | Err(Errno::SRCH) => Ok(()),
-                    Err(errno) => Err(errno).attempt(|| format!("kill container {id}")),
-                }
-            }
+            Some(_) => self.kill_all(pod, id),
+        }
+    }
+
+    /// Kills whatever runs in a container.
+    pub(super) fn kill_all(&self, pod: PodUid, id: &ContainerId) -> Result<(), Fault> {
+        self.cgroups.kill(&self.group_of(pod, id))?;
+        // Where there is no group to kill. With the first process of a pid namespace all others end.
+        let first = self.lock().containers.get(&(pod, id.clone())).and_then(|known| known.pidfd.clone());
+        match first.map_or(Ok(()), |first| pidfd_send_signal(&*first, Signal::KILL)) {
+            Ok(()) | Err(Errno::SRCH) => Ok(()),
+            Err(errno) => Err(errno).attempt(|| format!("kill container {id}")),
         }
     }
 
@@ -479,7 +485,7 @@ impl Runtime {
         if let Some(known) = self.lock().containers.get_mut(key) {
             known.discarded = true;
         }
-        self.cgroups.kill(&self.group_of(key.0, &key.1))?;
+        self.kill_all(key.0, &key.1)?;
         let ended = self.wait_until(|runtime| {
             let state = runtime.lock();
             state.containers.get(key).is_none_or(|known| matches!(known.phase, Phase::Ended(_)))
@@ -504,6 +510,9 @@ impl Runtime {
 
     /// Changes the pod's own limits.
     pub fn resize_pod(&self, pod: PodUid, resources: &Resources) -> Result<(), Fault> {
+        if !self.cgroups.has_limits() {
+            return Err(Fault::refused("this host has no cpu and memory controllers to limit a pod with"));
+        }
         self.cgroups.limit(&pod_group(pod), resources)
     }
 }
@@ -542,9 +551,9 @@ fn last_words_mount(new: &NewContainer<'_>, dir: &Path) -> Result<Option<(Planne
 /// In a user namespace the image is shown as that has its owners, and what is new belongs to its root.
 fn overlay(
     lower: &Path,
-    upper: &Path,
-    work: &Path,
+    (upper, work): (&Path, &Path),
     no_devices: bool,
+    is_roots: bool,
     users: Option<&PodUsers>,
 ) -> Result<OwnedFd, Fault> {
     let shown = match users {
@@ -561,7 +570,7 @@ fn overlay(
     };
     let lower = shown.as_ref().map_or_else(|| lower.to_owned(), |image| mounts::path_in(image, ""));
     let quiet = if no_devices { MountAttrFlags::MOUNT_ATTR_NODEV } else { MountAttrFlags::empty() };
-    mounts::overlay(&lower, upper, work, MountAttrFlags::MOUNT_ATTR_RELATIME | quiet)
+    mounts::overlay(&lower, (upper, work), is_roots, MountAttrFlags::MOUNT_ATTR_RELATIME | quiet)
 }
 
 /// A file that is nowhere, with these bytes.

@@ -19,8 +19,10 @@ pub use sandboxes::pod_resources;
 
 use crate::cgroups::Cgroups;
 use crate::credentials::Issuer;
+use crate::doctor::Allowed;
 use crate::fault::{Attempt, Fault};
 use crate::housekeeping::Habits;
+use crate::ids::Ids;
 use crate::images::Images;
 use crate::layout::{self, Layout};
 use crate::mounts;
@@ -33,7 +35,7 @@ use link::Link;
 use nodefold_core::event::{Exit, Fact};
 use nodefold_core::ids::{ContainerId, Name, PodUid};
 use nodefold_core::resources::ResourceList;
-use nodefold_core::time::Time;
+use nodefold_core::time::{Nanos, Time};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::OwnedFd;
 use rustix::mount::MountAttrFlags;
@@ -65,6 +67,8 @@ pub struct Parts {
     pub objects: Objects,
     /// The program that is started as a shim: this one, if it dispatches.
     pub shim_program: PathBuf,
+    /// That this process may be a node.
+    pub allowed: Allowed,
 }
 
 /// The runtime.
@@ -76,6 +80,7 @@ pub struct Runtime {
     objects: Objects,
     volumes: Arc<Volumes>,
     cgroups: Cgroups,
+    ids: Ids,
     shim_program: PathBuf,
     facts: Sender<Fact>,
     state: Mutex<State>,
@@ -177,6 +182,7 @@ impl Runtime {
             objects: parts.objects,
             volumes,
             cgroups,
+            ids: Ids::here()?,
             shim_program: parts.shim_program,
             facts,
             state: Mutex::new(State::default()),
@@ -193,7 +199,7 @@ impl Runtime {
             match noticed {
                 Noticed::GraceOver((pod, id)) => {
                     // It stays populated if that fails, and is looked at again when somebody asks.
-                    runtime.cgroups.kill(&runtime.group_of(pod, &id)).ok();
+                    runtime.kill_all(pod, &id).ok();
                 }
                 Noticed::Exited((pod, id), record) => {
                     runtime.keep_exit(pod, &id, &record);
@@ -356,9 +362,18 @@ impl Runtime {
         of_name.next().and_then(|(_, known)| known.pidfd.clone()).map(Process::new)
     }
 
-    /// Whether each process of a container waits for something now, or none is left.
-    pub fn waits(&self, pod: PodUid, id: &ContainerId) -> bool {
-        self.cgroups.members(&self.group_of(pod, id)).into_iter().all(process::waits)
+    /// For how long the processes of a container have worked; `None`: each of them waits for something now, or none is left.
+    pub fn works(&self, pod: PodUid, id: &ContainerId) -> Option<Nanos> {
+        let processes = match self.cgroups.are_none() {
+            false => self.cgroups.members(&self.group_of(pod, id)),
+            true => {
+                let known =
+                    self.lock().containers.get(&(pod, id.clone())).and_then(|known| known.pidfd.clone());
+                known.map(|first| Process::new(first).in_its_pid_namespace()).unwrap_or_default()
+            }
+        };
+        let all_wait = processes.iter().all(|pid| process::waits(*pid));
+        (!all_wait).then(|| Nanos(processes.into_iter().map(process::worked).sum()))
     }
 }
 

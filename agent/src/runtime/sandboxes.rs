@@ -7,6 +7,7 @@ use crate::failpoint;
 use crate::fault::{Attempt, Fault};
 use crate::fields::PodFields;
 use crate::layout;
+use crate::pod::found;
 use crate::pod::plan::{ExitRecord, SandboxPlan, UserIds};
 use crate::pod::shim;
 use crate::pod::wire::Ask;
@@ -43,7 +44,7 @@ impl Runtime {
         let made = self.make_sandbox(attempt, pod, allocated, &manifest);
         if made.is_err() {
             // What was made of it goes again, so that the next attempt begins anew; a shim that came up is killed.
-            self.cgroups.kill(&shim_group(uid, attempt)).ok();
+            self.kill_shim(uid, attempt).ok();
             self.remove_sandbox_files(uid, attempt).ok();
         }
         made
@@ -57,6 +58,9 @@ impl Runtime {
         manifest: &serde_json::Value,
     ) -> Result<(), Fault> {
         let uid = pod.uid;
+        if !self.ids.are_the_hosts() {
+            self.refuse_what_is_roots(allocated, manifest)?;
+        }
         failpoint::hit("sandbox.begun");
         let dir = self.sandbox_dir(uid, attempt);
         for inner in ["c", "etc"] {
@@ -92,6 +96,7 @@ impl Runtime {
             reopens_logs: true,
             keeps_spares: true,
             users: self.users_for(uid, allocated, manifest)?,
+            rootless: !self.ids.are_the_hosts(),
         };
         let text = serde_json::to_vec(&plan).map_err(|error| Fault::refused(error.to_string()))?;
         let path = dir.join("sandbox.json");
@@ -117,6 +122,28 @@ impl Runtime {
         failpoint::hit("sandbox.connected");
         self.want_spare(uid, attempt);
         Ok(())
+    }
+
+    /// What a pod can't have of a node that is in a user namespace.
+    fn refuse_what_is_roots(&self, allocated: &PodSpec, manifest: &serde_json::Value) -> Result<(), Fault> {
+        let says = |field: &str, value: bool| manifest[field].as_bool() == Some(value);
+        let asked = [
+            ("hostNetwork: true", allocated.host_network, "the network namespace is the host's root's"),
+            ("hostPID: true", says("hostPID", true), "the pid namespace is the host's root's"),
+            ("hostIPC: true", says("hostIPC", true), "the ipc namespace is the host's root's"),
+            ("hostUsers: false", says("hostUsers", false), "the node has no ids to give a pod for itself"),
+            (
+                "shareProcessNamespace: true",
+                says("shareProcessNamespace", true) && self.cgroups.are_none(),
+                "without control groups nothing would end what a container leaves behind",
+            ),
+        ];
+        match asked.into_iter().find(|(_, is_asked, _)| *is_asked) {
+            Some((field, _, why)) => {
+                Err(Fault::refused(format!("{field} can't be had of a rootless node: {why}")))
+            }
+            None => Ok(()),
+        }
     }
 
     /// The ids of a pod's user namespace, if it asks for one: those that it has, or the first that no other pod has.
@@ -212,7 +239,7 @@ impl Runtime {
             return;
         }
         for id in orphans {
-            self.cgroups.kill(&self.group_of(pod, &id)).ok();
+            self.kill_all(pod, &id).ok();
         }
         self.tell(Fact::SandboxStopped { pod, attempt });
     }
@@ -232,7 +259,7 @@ impl Runtime {
             sandbox.link
         });
         for id in self.living_in(pod, attempt) {
-            self.cgroups.kill(&self.group_of(pod, &id))?;
+            self.kill_all(pod, &id)?;
         }
         self.wait_until(|runtime| runtime.living_in(pod, attempt).is_empty()).then_some(()).ok_or_else(
             || {
@@ -250,8 +277,17 @@ impl Runtime {
             self.wait_until(|runtime| !runtime.lock().sandboxes.contains_key(&(pod, attempt)));
         }
         // A shim that this agent never was connected to, or that hangs.
-        self.cgroups.kill(&shim_group(pod, attempt))?;
+        self.kill_shim(pod, attempt)?;
         failpoint::hit("sandbox.stopped");
+        Ok(())
+    }
+
+    /// Kills a sandbox' shim, and all containers that no group has: those end with it.
+    fn kill_shim(&self, pod: PodUid, attempt: u32) -> Result<(), Fault> {
+        self.cgroups.kill(&shim_group(pod, attempt))?;
+        if self.cgroups.are_none() {
+            found::end_all(&self.sandbox_dir(pod, attempt))?;
+        }
         Ok(())
     }
 

@@ -4,8 +4,9 @@ use super::hub::{Host, Waker};
 use crate::backend::Linux;
 use crate::credentials::LocalKey;
 use crate::daemon::host_resources;
+use crate::doctor::Allowed;
 use crate::driver;
-use crate::fault::{Attempt, Fault};
+use crate::fault::Fault;
 use crate::housekeeping::Habits;
 use crate::images::Images;
 use crate::layout::Layout;
@@ -28,6 +29,7 @@ use std::sync::Arc;
 pub struct LinuxHost {
     backend: Linux,
     objects: Objects,
+    layout: Layout,
 }
 
 impl LinuxHost {
@@ -38,6 +40,7 @@ impl LinuxHost {
         images: BTreeMap<String, PathBuf>,
         habits: Habits,
         shim_program: PathBuf,
+        allowed: Allowed,
     ) -> Result<LinuxHost, Fault> {
         let objects = Objects::default();
         let parts = Parts {
@@ -49,8 +52,9 @@ impl LinuxHost {
             issuer: Arc::new(LocalKey::at(layout.data())),
             objects: objects.clone(),
             shim_program,
+            allowed,
         };
-        Ok(LinuxHost { backend: Linux::open(parts, objects.clone())?, objects })
+        Ok(LinuxHost { backend: Linux::open(parts, objects.clone())?, objects, layout })
     }
 }
 
@@ -76,7 +80,7 @@ impl Host for LinuxHost {
     }
 
     fn boot_id(&self) -> Result<u128, Fault> {
-        driver::boot_id().attempt(|| "read the kernel's boot id")
+        driver::boot_id(&self.layout)
     }
 
     fn stored(&mut self, object: &ObjectRef, value: Option<&Arc<Value>>) {

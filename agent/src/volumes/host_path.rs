@@ -2,6 +2,8 @@
 
 use crate::fault::{Attempt, Fault};
 use nodefold_core::spec::Volume;
+use rustix::fs::{Access, access};
+use rustix::io::Errno;
 use std::fs::{self, FileType};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
@@ -27,6 +29,14 @@ pub fn check(spec: &Volume) -> Result<(), Fault> {
         Ok(found) if right(&found.file_type()) => Ok(()),
         Ok(_) | Err(_) => Err(Fault::refused(format!("hostPath type check failed: {shown} is not a {what}"))),
     };
+    // Root may see everything.
+    if access(&path, Access::EXISTS) == Err(Errno::ACCESS)
+        || (path.exists() && access(&path, Access::READ_OK) == Err(Errno::ACCESS))
+    {
+        return Err(Fault::refused(format!(
+            "hostPath {shown} can't be had of a rootless node: its user may not read it"
+        )));
+    }
     match wanted {
         "" => Ok(()),
         "DirectoryOrCreate" => {

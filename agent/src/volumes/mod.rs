@@ -17,6 +17,7 @@ use crate::credentials::{Certificates, Tokens};
 use crate::failpoint;
 use crate::fault::{Attempt, Fault};
 use crate::fields::PodFields;
+use crate::ids::Ids;
 use crate::images::Images;
 use crate::layout::{self, Layout};
 use crate::mounts::{self, Propagation};
@@ -53,6 +54,7 @@ pub struct Volumes {
     sources: Sources,
     node_name: Name,
     allocatable: Mutex<ResourceList>,
+    ids: Ids,
     /// Held while directories that volumes share are made or removed, so that neither happens under the other.
     shared_directories: Mutex<()>,
 }
@@ -100,7 +102,7 @@ impl Volumes {
         let pods = layout.pods();
         std::fs::create_dir_all(&pods).attempt(|| format!("make {}", pods.display()))?;
         let (allocatable, shared_directories) = (Mutex::new(allocatable), Mutex::new(()));
-        Ok(Volumes { layout, sources, node_name, allocatable, shared_directories })
+        Ok(Volumes { layout, sources, node_name, allocatable, ids: Ids::here()?, shared_directories })
     }
 
     /// The node's allocatable changed.
@@ -164,8 +166,11 @@ impl Volumes {
             | VolumeSource::DownwardApi
             | VolumeSource::Projected(_) => {}
         }
-        failpoint::hit("set-up.begun");
         let plugin = layout::plugin(&wanted.spec.source);
+        if let (Some(group), Some(_)) = (fs_group(wanted.allocated), plugin) {
+            self.ids.group("fsGroup", group).map_err(Fault::refused)?;
+        }
+        failpoint::hit("set-up.begun");
         let record = |ready| VolumeRecord {
             generation: wanted.volume.generation,
             plugin: plugin.map(str::to_owned),
