@@ -14,18 +14,10 @@ const VOLUME_RACES: u32 = 39;
 
 /// Races that no scenario can tell, each with its reason.
 const NOT_EXPRESSIBLE: &[(&str, &str)] = &[
-    (
-        "B2",
-        "the simulated runtime's lists are never stale; a late sight of a running container is case 90 of core/tests",
-    ),
     ("B30", "needs two versions of the program; containers are compared by value, never by a hash"),
     (
         "B32",
         "`status.resize` is no more: the node owns the two resize conditions, and each names the generation it is about",
-    ),
-    (
-        "B33",
-        "there is one clock, `event.at`, and the fold never lets it run backwards; observations carry no other",
     ),
     (
         "B36",

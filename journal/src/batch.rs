@@ -1,19 +1,19 @@
-//! Records on their way to the disk. They get their numbers and checksums when the batch is sealed, since a roll may
-//! put records of its own before them.
+//! Records on their way to the disk. Each is whole when it is appended: it says its place in its batch, and the batch's end
+//! says the number of the first, since a roll may put records of its own before them.
 
 use crate::error::Error;
 use crate::frame::{self, MAX_BODY};
-use crate::log::chain_over;
 use crate::record::{BatchEnd, Kind};
 use nodefold_core::codec;
 use nodefold_core::time::Time;
 
 /// The records since the last commit.
-#[derive(Default)]
 pub(crate) struct Batch {
     /// Their frames, one after the other.
     pub bytes: Vec<u8>,
-    starts: Vec<usize>,
+    /// The journal's seed of checksums.
+    seed: u64,
+    records: u32,
     /// How many of them are facts.
     pub facts: u64,
     /// How many of them some fold is made of: facts and foreign records.
@@ -23,9 +23,14 @@ pub(crate) struct Batch {
 }
 
 impl Batch {
+    /// An empty one.
+    pub fn new(seed: u64) -> Batch {
+        Batch { bytes: Vec::new(), seed, records: 0, facts: 0, events: 0, at: Time(0) }
+    }
+
     /// How many records there are.
     pub fn records(&self) -> u64 {
-        self.starts.len() as u64
+        u64::from(self.records)
     }
 
     /// Bytes it takes on disk at most, a `BatchEnd` of so many touched pods and the filler before it included.
@@ -34,15 +39,11 @@ impl Batch {
     }
 
     /// Adds a record, or nothing if it could not be read back.
+    #[inline]
     pub fn append<T: bincode::Encode>(&mut self, kind: Kind, body: &T, at: Time) -> Result<(), Error> {
-        let start = frame::begin(&mut self.bytes, kind.number(), kind.version());
-        codec::encode(body, &mut self.bytes);
-        let bytes = self.bytes.len() - start - frame::HEADER;
-        if bytes > MAX_BODY {
-            self.bytes.truncate(start);
-            return Err(Error::TooLarge { kind: kind.name(), bytes, limit: MAX_BODY });
-        }
-        self.starts.push(start);
+        let start = self.begin(kind, body)?;
+        frame::check(&mut self.bytes[start..], self.seed);
+        self.records += 1;
         self.at = self.at.max(at);
         match kind {
             Kind::Fact => (self.facts, self.events) = (self.facts + 1, self.events + 1),
@@ -52,22 +53,35 @@ impl Batch {
         Ok(())
     }
 
-    /// Numbers and checks all records and adds the batch's end. `end` lacks only `records` and `chain`; the chain is
-    /// the one before, and then the one after.
-    pub fn seal(&mut self, seed: u64, mut end: BatchEnd, chain: &mut [u8; 32]) -> Result<BatchEnd, Error> {
-        end.records = self.records();
-        let end_start = self.bytes.len();
-        let number = end.number();
-        for (i, &start) in self.starts.iter().enumerate() {
-            let next = self.starts.get(i + 1).copied().unwrap_or(end_start);
-            frame::finish(&mut self.bytes[start..next], seed, end.first_record + i as u64);
+    /// Adds a record that lacks its checksum only; returns where it begins.
+    #[inline]
+    fn begin<T: bincode::Encode>(&mut self, kind: Kind, body: &T) -> Result<usize, Error> {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(&[0; frame::HEADER]);
+        codec::encode(body, &mut self.bytes);
+        let bytes = self.bytes.len() - start - frame::HEADER;
+        if bytes > MAX_BODY {
+            self.bytes.truncate(start);
+            return Err(Error::TooLarge { kind: kind.name(), bytes, limit: MAX_BODY });
         }
-        self.append(Kind::BatchEnd, &end, end.at)?;
-        let (records, last) = self.bytes.split_at_mut(end_start);
-        end.chain = chain_over(chain, records, &last[frame::HEADER..]);
-        let at = last.len() - end.chain.len();
-        last[at..].copy_from_slice(&end.chain);
-        frame::finish(last, seed, number);
+        frame::head(&mut self.bytes[start..], kind.number(), kind.version(), self.records);
+        Ok(start)
+    }
+
+    /// Adds the batch's end. `end` lacks only `records` and `chain`; the chain is the one before, and then the one after.
+    pub fn seal(&mut self, mut end: BatchEnd, chain: &mut [u8; 32]) -> Result<BatchEnd, Error> {
+        end.records = self.records();
+        end.chain = *chain;
+        let start = self.begin(Kind::BatchEnd, &end)?;
+        // All in one piece, which is how blake3 is fastest: the end still has no checksum, and the chain before in its chain's
+        // place.
+        let len = self.bytes.len();
+        self.bytes.resize(len + frame::hash_filler(len), 0);
+        end.chain = *blake3::hash(&self.bytes).as_bytes();
+        self.bytes.truncate(len);
+        let at = self.bytes.len() - end.chain.len();
+        self.bytes[at..].copy_from_slice(&end.chain);
+        frame::check(&mut self.bytes[start..], self.seed);
         *chain = end.chain;
         Ok(end)
     }
@@ -75,7 +89,6 @@ impl Batch {
     /// Forgets everything, keeping the memory.
     pub fn clear(&mut self) {
         self.bytes.clear();
-        self.starts.clear();
-        (self.facts, self.events) = (0, 0);
+        (self.records, self.facts, self.events) = (0, 0, 0);
     }
 }

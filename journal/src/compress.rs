@@ -45,8 +45,8 @@ fn pack(header: &SegmentHeader, raw: &[u8]) -> Vec<u8> {
 
 /// Where the record after the one at `at` begins, in a segment that was read as good.
 fn next_frame(raw: &[u8], at: usize) -> usize {
-    let after = at + u32_at(raw, at + 8) as usize;
-    if u16_at(raw, at + 12) == Kind::BatchEnd.number() { frame::batch_start(after) } else { after }
+    let after = at + u32_at(raw, at + 4) as usize;
+    if u16_at(raw, at + 8) == Kind::BatchEnd.number() { frame::batch_start(after) } else { after }
 }
 
 /// The uncompressed segment.

@@ -4,11 +4,15 @@ use crate::error::Damage;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// Bytes before a record's body.
-pub(crate) const HEADER: usize = 24;
+pub(crate) const HEADER: usize = 16;
 /// No record is longer, header included.
 pub(crate) const MAX_FRAME: usize = HEADER + MAX_BODY;
 /// No body is longer: what the codec reads back, and a little for its frame.
 pub(crate) const MAX_BODY: usize = nodefold_core::codec::MAX_ENCODED_BYTES;
+/// A longer batch is hashed as pieces of [`HASHED_AT_ONCE`].
+const LONG_BATCH: usize = 16 << 10;
+/// What a long batch's hash fills up to a multiple of.
+pub(crate) const HASHED_AT_ONCE: usize = 4096;
 /// What a disk writes whole or not at all.
 pub(crate) const SECTOR: usize = 512;
 
@@ -40,23 +44,32 @@ pub(crate) enum Fault {
     Bad(Damage),
 }
 
-/// Begins a record at the end of `out`; the body is appended after it. Returns where it begins.
-pub(crate) fn begin(out: &mut Vec<u8>, kind: u16, version: u16) -> usize {
-    let start = out.len();
-    let mut header = [0; HEADER];
-    header[12..14].copy_from_slice(&kind.to_le_bytes());
-    header[14..16].copy_from_slice(&version.to_le_bytes());
-    out.extend_from_slice(&header);
-    start
+/// Writes a record's header, all but its checksum, into the first bytes of `frame`, which it fills. `index` is its place in
+/// its batch: a roll may put records before a batch that waits, so its numbers are not known while it is filled.
+#[inline]
+pub(crate) fn head(frame: &mut [u8], kind: u16, version: u16, index: u32) {
+    let (kind, version, index) = (u128::from(kind), u128::from(version), u128::from(index));
+    let header = (frame.len() as u128) << 32 | kind << 64 | version << 80 | index << 96;
+    frame[..HEADER].copy_from_slice(&header.to_le_bytes());
 }
 
-/// Completes a record, which fills `frame`: length, number and checksum.
-pub(crate) fn finish(frame: &mut [u8], seed: u64, number: u64) {
-    let len = frame.len() as u32;
-    frame[8..12].copy_from_slice(&len.to_le_bytes());
-    frame[16..24].copy_from_slice(&number.to_le_bytes());
-    let checksum = xxh3_64_with_seed(&frame[8..], seed);
-    frame[..8].copy_from_slice(&checksum.to_le_bytes());
+/// Completes a record that has its header and body.
+#[inline]
+pub(crate) fn check(frame: &mut [u8], seed: u64) {
+    let checksum = checksum(frame, seed);
+    frame[..4].copy_from_slice(&checksum.to_le_bytes());
+}
+
+/// 32 bits find the record that was changed; that one was changed at all, the chain's 256 say of its batch.
+#[inline]
+pub(crate) fn checksum(frame: &[u8], seed: u64) -> u32 {
+    xxh3_64_with_seed(&frame[4..], seed) as u32
+}
+
+/// How many zeros a batch of so many bytes is followed by in its hash. blake3 takes up to sixteen pieces of 1024 bytes side by
+/// side, and the odd ones after them cost as much as all sixteen.
+pub(crate) fn hash_filler(len: usize) -> usize {
+    if len > LONG_BATCH { len.next_multiple_of(HASHED_AT_ONCE) - len } else { 0 }
 }
 
 pub(crate) fn u16_at(bytes: &[u8], at: usize) -> u16 {
@@ -75,8 +88,8 @@ pub(crate) fn u128_at(bytes: &[u8], at: usize) -> u128 {
     u128::from(u64_at(bytes, at + 8)) << 64 | u128::from(u64_at(bytes, at))
 }
 
-/// Reads the record at `offset`, whatever its number.
-pub(crate) fn parse(bytes: &[u8], offset: usize, seed: u64) -> Result<Frame, Fault> {
+/// Reads the record at `offset`, whatever its place in the batch that begins with record `first`.
+pub(crate) fn parse(bytes: &[u8], offset: usize, seed: u64, first: u64) -> Result<Frame, Fault> {
     let rest = bytes.get(offset..).unwrap_or(&[]);
     if rest.iter().take(HEADER).all(|&b| b == 0) {
         return Err(Fault::Unwritten);
@@ -84,20 +97,20 @@ pub(crate) fn parse(bytes: &[u8], offset: usize, seed: u64) -> Result<Frame, Fau
     if rest.len() < HEADER {
         return Err(Fault::Bad(Damage::Short));
     }
-    let len = u32_at(rest, 8);
+    let len = u32_at(rest, 4);
     if !(HEADER..=MAX_FRAME).contains(&(len as usize)) {
         return Err(Fault::Bad(Damage::Length(len)));
     }
     let Some(frame) = rest.get(..len as usize) else { return Err(Fault::Bad(Damage::Short)) };
-    if u64_at(frame, 0) != xxh3_64_with_seed(&frame[8..], seed) {
+    if u32_at(frame, 0) != checksum(frame, seed) {
         return Err(Fault::Bad(Damage::Checksum));
     }
     Ok(Frame {
         offset,
         len: frame.len(),
-        kind: u16_at(frame, 12),
-        version: u16_at(frame, 14),
-        number: u64_at(frame, 16),
+        kind: u16_at(frame, 8),
+        version: u16_at(frame, 10),
+        number: first.saturating_add(u64::from(u32_at(frame, 12))),
     })
 }
 

@@ -42,18 +42,19 @@
 //!   +---------+---------+-------+-------------+---------------+--------------+--------+--------+------+----------+--
 //!   | nodefold| format  | form  | journal id  | first record  | first batch  | since  | chain  | 0    | checksum | batches, zeros
 //!   +---------+---------+-------+-------------+---------------+--------------+--------+--------+------+----------+--
-//!    8 bytes   u32 = 2   u32     u128          u64             u64            u64 ns   32       32     xxh3-64 of 0..120
+//!    8 bytes   u32 = 3   u32     u128          u64             u64            u64 ns   32       32     xxh3-64 of 0..120
 //!    form 0: raw; 1: compressed. since, chain: the latest time and the chain before the segment.
 //!
 //! batch: records, the last of them a BatchEnd. Its first header never crosses a 512-byte sector: zeros fill the gap.
 //!
 //! record
-//!   0             8          12       14         16          24
-//!   +-------------+----------+--------+----------+-----------+------------------+
-//!   | checksum    | length   | kind   | version  | number    | body             |
-//!   +-------------+----------+--------+----------+-----------+------------------+
-//!    xxh3-64 of    u32, of    u16      u16, of    u64, from 1 length - 24 bytes
-//!    8..length,    the whole           the kind
+//!   0              4          8        10         12          16
+//!   +--------------+----------+--------+----------+-----------+------------------+
+//!   | checksum     | length   | kind   | version  | index     | body             |
+//!   +--------------+----------+--------+----------+-----------+------------------+
+//!    low half of    u32, of    u16      u16, of    u32, in     length - 16 bytes
+//!    the xxh3-64    the whole           the kind   its batch,
+//!    of 4..length,                                 from 0
 //!    seeded with
 //!    the journal id's halves, xor-ed
 //!
@@ -65,7 +66,8 @@
 //!        6 Skipped   record, reason                  `apply` panics on that record
 //!        7 Note      at, mark, text
 //!
-//!   chain = blake3(the batch's records as they are on disk, the BatchEnd's body up to its chain, the chain before)
+//!   chain = blake3(the batch as it is on disk, but 0 for its BatchEnd's checksum, and the chain before for its chain;
+//!                  if that is more than 16 KiB, zeros up to a multiple of 4 KiB)
 //!
 //! compressed segment (.segz): the segment header, then blocks of 256 KiB, the last one empty
 //!   0             8            16             24         28            32

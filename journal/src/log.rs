@@ -285,13 +285,13 @@ enum Step {
     LogEnd(Option<Cut>),
 }
 
-/// blake3 over the batch's records, its end up to its own chain, and the chain before. The records come first: blake3
-/// hashes sixteen pieces of 1024 bytes side by side, but only where a power of two of them begins.
-pub(crate) fn chain_over(before: &[u8; 32], records: &[u8], end_body: &[u8]) -> [u8; 32] {
+/// blake3 over a batch as it was before it had its own chain: its records, its end without a checksum, and where its chain
+/// is now, the chain before. Zeros follow if it is long.
+fn chain_over(before: &[u8; 32], records: &[u8], end: &[u8]) -> [u8; 32] {
+    static ZEROS: [u8; frame::HASHED_AT_ONCE] = [0; frame::HASHED_AT_ONCE];
     let mut hasher = blake3::Hasher::new();
-    hasher.update(records);
-    hasher.update(&end_body[..end_body.len().saturating_sub(32)]);
-    hasher.update(before);
+    hasher.update(records).update(&[0; 4]).update(&end[4..end.len().saturating_sub(32)]).update(before);
+    hasher.update(&ZEROS[..frame::hash_filler(records.len() + end.len())]);
     *hasher.finalize().as_bytes()
 }
 
@@ -305,10 +305,10 @@ impl Open {
         if let Some(stray) = filler.iter().position(|&b| b != 0) {
             return self.stop(frames, self.offset + stray, Fault::Bad(Damage::StrayBytes));
         }
-        let mut at = start;
+        let (mut at, seed) = (start, self.segment.header.seed());
         loop {
             let number = self.next_record + frames.len() as u64;
-            let frame = match frame::parse(&self.segment.bytes, at, self.segment.header.seed()) {
+            let frame = match frame::parse(&self.segment.bytes, at, seed, self.next_record) {
                 Ok(frame) => frame,
                 Err(fault) => return self.stop(frames, at, fault),
             };
@@ -339,7 +339,8 @@ impl Open {
             } else if !check_chain {
                 None
             } else {
-                let chain = chain_over(&self.chain, &self.segment.bytes[start..frame.offset], body);
+                let (records, end_frame) = self.segment.bytes[start..at].split_at(frame.offset - start);
+                let chain = chain_over(&self.chain, records, end_frame);
                 (chain != end.chain).then_some(Damage::Chain)
             };
             if let Some(what) = wrong {
@@ -371,7 +372,6 @@ impl Open {
             start: self.offset,
             first_record: self.next_record,
             bad,
-            expected,
         };
         match judge(&unfinished) {
             Tail::Clean => Ok(Step::LogEnd(None)),

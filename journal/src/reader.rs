@@ -159,8 +159,8 @@ impl Reader {
 pub fn beginning(storage: &Arc<dyn Storage>) -> Result<Time, Error> {
     let log = Log::open(storage.clone())?;
     let front = segment::load_front(&**storage, &log.segments[0].0)?;
-    let (mut at, mut first) = (segment::HEADER, None);
-    while let Ok(frame) = frame::parse(&front.bytes, at, front.header.seed()) {
+    let (mut at, mut first, mut first_record) = (segment::HEADER, None, front.header.first_record);
+    while let Ok(frame) = frame::parse(&front.bytes, at, front.header.seed(), first_record) {
         let (kind, record) = decode(&front.path, &front.bytes, &frame)?;
         first = first.or(record.at().filter(|at| *at > Time(0)));
         at = frame.end();
@@ -170,6 +170,7 @@ pub fn beginning(storage: &Arc<dyn Storage>) -> Result<Time, Error> {
                 return Ok(first);
             }
             at = frame::batch_start(at);
+            first_record = frame.number.saturating_add(1);
         }
     }
     for entry in Reader::at(log, Position::Record(1)) {

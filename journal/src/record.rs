@@ -164,7 +164,7 @@ pub struct BatchEnd {
     pub commands: u128,
     /// Pods touched since the batch before, with their digests then (zero: gone).
     pub touched: Vec<(PodUid, u128)>,
-    /// blake3 over the batch's records, this record up to here, and the chain before. Stays last.
+    /// blake3 over the batch with no checksum in this record, and the chain before in this field (the crate's front page has all of it). Stays last.
     pub chain: [u8; 32],
 }
 

@@ -11,9 +11,8 @@ use xxhash_rust::xxh3::xxh3_64;
 /// Bytes before the first record.
 pub(crate) const HEADER: usize = 128;
 const MAGIC: &[u8; 8] = b"nodefold";
-/// The format of the files, as distinct from that of the records. Format 1, whose chains began with the chain before, was
-/// never released and is not read.
-pub(crate) const FORMAT: u32 = 2;
+/// The format of the files, as distinct from that of the records. Formats 1 and 2 were never released and are not read.
+pub(crate) const FORMAT: u32 = 3;
 const RAW: u32 = 0;
 const COMPRESSED: u32 = 1;
 
@@ -35,7 +34,7 @@ pub(crate) struct SegmentHeader {
 impl SegmentHeader {
     /// What seeds the checksums of this journal's records.
     pub fn seed(&self) -> u64 {
-        (self.id >> 64) as u64 ^ self.id as u64
+        seed(self.id)
     }
 
     pub fn encode(&self, compressed: bool) -> [u8; HEADER] {
@@ -85,6 +84,11 @@ impl SegmentHeader {
         }
         Ok(header)
     }
+}
+
+/// What seeds the checksums of a journal's records: one of another journal's is none of this one's.
+pub(crate) fn seed(id: u128) -> u64 {
+    (id >> 64) as u64 ^ id as u64
 }
 
 /// A segment's file name: its first record, and whether it is compressed.

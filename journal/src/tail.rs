@@ -9,10 +9,9 @@
 //!   it never returned, and it is cut;
 //! - anything else is damage to what was acknowledged.
 
-use crate::frame::{self, HEADER, MAX_FRAME, SECTOR, u32_at, u64_at};
+use crate::frame::{self, HEADER, MAX_FRAME, SECTOR, u32_at};
 use crate::record::{BatchEnd, Kind};
 use nodefold_core::codec;
-use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// What was found after the last whole batch, and cut.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,8 +62,6 @@ pub(crate) struct Unfinished<'a> {
     pub first_record: u64,
     /// The first bad offset.
     pub bad: usize,
-    /// The number of the record that should be there.
-    pub expected: u64,
 }
 
 /// Judges it.
@@ -82,25 +79,20 @@ pub(crate) fn judge(unfinished: &Unfinished<'_>) -> Tail {
     if own && last && unwritten_sector(bytes, start, bad, next_good) { Tail::Torn } else { Tail::Damaged }
 }
 
-/// The good frames after the bad place that belong to what comes next; `None` if it takes too long to tell, which only
+/// The good frames after the bad place, of this batch or a later one, whose indices begin anew; `None` if it takes too long to tell, which only
 /// bytes made for it can bring about.
 fn later_frames(unfinished: &Unfinished<'_>) -> Option<Vec<frame::Frame>> {
-    let Unfinished { bytes, seed, bad, expected, .. } = *unfinished;
+    let Unfinished { bytes, seed, start, first_record, bad } = *unfinished;
     let mut found = Vec::new();
     let mut budget = 16 * bytes.len() + MAX_FRAME;
-    let most = expected + ((bytes.len() - bad.min(bytes.len())) / HEADER) as u64;
+    let most = bytes.len().saturating_sub(start) / HEADER;
     let mut at = bad + 1;
     while at + HEADER <= bytes.len() {
-        let len = u32_at(bytes, at + 8) as usize;
-        let number = u64_at(bytes, at + 16);
-        if (HEADER..=MAX_FRAME).contains(&len)
-            && at + len <= bytes.len()
-            && (expected..=most).contains(&number)
-        {
+        let len = u32_at(bytes, at + 4) as usize;
+        let index = u32_at(bytes, at + 12) as usize;
+        if (HEADER..=MAX_FRAME).contains(&len) && at + len <= bytes.len() && index <= most {
             budget = budget.checked_sub(len)?;
-            if u64_at(bytes, at) == xxh3_64_with_seed(&bytes[at + 8..at + len], seed)
-                && let Ok(frame) = frame::parse(bytes, at, seed)
-            {
+            if let Ok(frame) = frame::parse(bytes, at, seed, first_record) {
                 found.push(frame);
                 at += len;
                 continue;

@@ -17,7 +17,7 @@ use crate::fold::Fold;
 use crate::frame;
 use crate::log::End;
 use crate::record::{BatchEnd, Header, Kind, Skipped, SnapshotMark};
-use crate::segment::{SegmentHeader, SegmentName};
+use crate::segment::{SegmentHeader, SegmentName, seed};
 use crate::snapshot::{self, SnapshotHead};
 use crate::storage::{LockGuard, Storage, StorageFile, write_all_at};
 use nodefold_core::command::Command;
@@ -129,6 +129,7 @@ impl Writer {
         }
         let mut writer = Writer {
             id: options.id,
+            pending: Batch::new(seed(options.id)),
             storage,
             options,
             config: config.clone(),
@@ -142,7 +143,6 @@ impl Writer {
             at: Time(0),
             commands: CommandHash::default(),
             events: 0,
-            pending: Batch::default(),
         };
         writer.in_step(fold)?;
         writer.begin_segment(fold)?;
@@ -195,7 +195,7 @@ impl Writer {
             at,
             commands,
             events,
-            pending: Batch::default(),
+            pending: Batch::new(seed(id)),
         })
     }
 
@@ -310,10 +310,6 @@ impl Writer {
         if folded == self.events { Ok(()) } else { Err(Error::OutOfStep { folded, recorded: self.events }) }
     }
 
-    fn seed(&self) -> u64 {
-        self.segment_header().seed()
-    }
-
     fn segment_header(&self) -> SegmentHeader {
         SegmentHeader {
             id: self.id,
@@ -349,7 +345,7 @@ impl Writer {
         self.at = self.at.max(self.pending.at);
         let end = self.batch_end(fold, touched);
         let mut chain = self.chain;
-        let end = self.pending.seal(self.seed(), end, &mut chain)?;
+        let end = self.pending.seal(end, &mut chain)?;
         let Some(open) = &mut self.file else { return Ok(self.committed(&end)) };
         let start = frame::batch_start_at(open.end);
         let until = start + self.pending.bytes.len() as u64;
@@ -406,14 +402,14 @@ impl Writer {
             layout: F::LAYOUT.to_owned(),
             config: self.config.clone(),
         };
-        let mut batch = Batch::default();
+        let segment = self.segment_header();
+        let mut batch = Batch::new(segment.seed());
         batch.append(Kind::Header, &header, Time(0))?;
         if let Some(mark) = mark {
             batch.append(Kind::Snapshot, mark, Time(0))?;
         }
-        let segment = self.segment_header();
         let mut chain = self.chain;
-        let end = batch.seal(segment.seed(), self.batch_end(fold, touched), &mut chain)?;
+        let end = batch.seal(self.batch_end(fold, touched), &mut chain)?;
         let mut bytes = segment.encode(false).to_vec();
         bytes.extend_from_slice(&batch.bytes);
         let end_offset = bytes.len() as u64;

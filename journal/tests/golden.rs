@@ -1,6 +1,6 @@
-//! Journals of every version that ever was stay readable. `tests/golden/v2` was written in format 2 by version 1 of
-//! each record kind and is never written again; a kind that gets a version 2 gets a folder of its own beside it. (Format 1
-//! was never released.)
+//! Journals of every version that ever was stay readable. `tests/golden/v3` was written in format 3 by version 1 of
+//! each record kind and is never written again; a kind that gets a version 2 gets a folder of its own beside it. (Formats
+//! 1 and 2 were never released.)
 
 #![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm, reason = "tests")]
 
@@ -14,7 +14,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 fn golden() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/v2")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/v3")
 }
 
 /// One journal with every kind of record, raw and compressed segments, snapshots, and a clean stop.
@@ -59,7 +59,7 @@ fn load() -> Memory {
 }
 
 #[test]
-fn a_journal_of_format_2_is_read_as_it_was_written() {
+fn a_journal_of_format_3_is_read_as_it_was_written() {
     let memory = load();
     let expected = fs::read_to_string(golden().join("records.txt")).unwrap();
     let read = listing(&memory);
@@ -76,7 +76,7 @@ fn a_journal_of_format_2_is_read_as_it_was_written() {
 }
 
 #[test]
-fn format_2_is_still_what_is_written() {
+fn format_3_is_still_what_is_written() {
     let (golden, built) = (load(), build());
     let names = golden.storage().list().unwrap();
     assert_eq!(names, built.storage().list().unwrap());
@@ -92,7 +92,7 @@ fn format_2_is_still_what_is_written() {
 fn another_format_is_refused_by_its_number() {
     let memory = load();
     let name = memory.storage().list().unwrap().remove(0);
-    for format in [1u32, 3] {
+    for format in [2u32, 4] {
         let mut bytes = memory.bytes(&name).unwrap();
         bytes[8..12].copy_from_slice(&format.to_le_bytes());
         let checksum = xxhash_rust::xxh3::xxh3_64(&bytes[..120]);
@@ -101,7 +101,7 @@ fn another_format_is_refused_by_its_number() {
         other.put(&name, bytes);
         let error = Reader::open(&other.storage()).err().unwrap();
         assert!(
-            error.to_string().contains(&format!("format {format}, but this nodefold knows format 2")),
+            error.to_string().contains(&format!("format {format}, but this nodefold knows format 3")),
             "{error}"
         );
     }

@@ -231,8 +231,15 @@ fn fail_start(
     container.start_retry.fail(now, timing.retry_backoff_initial, timing.retry_backoff_max);
 }
 
+/// An exit as it is kept. Whoever tells it stamped it, maybe in another unit or by another clock; what is told has happened, so
+/// that no back-off begins later than that (B33).
+pub(super) fn stamped(exit: &Exit, now: crate::time::Time) -> Exit {
+    Exit { finished_at: exit.finished_at.min(now), ..exit.clone() }
+}
+
 pub(super) fn exited(r: &mut Recording<'_>, uid: PodUid, id: &ContainerId, exit: &Exit) {
     let timing = r.state.config.timing.clone();
+    let exit = stamped(exit, r.state.now);
     let Some(pod) = r.pod(uid) else { return };
     if let Some(at) = pod.surplus.iter().position(|s| s.id == *id) {
         let gone = pod.surplus.remove(at);
@@ -244,7 +251,7 @@ pub(super) fn exited(r: &mut Recording<'_>, uid: PodUid, id: &ContainerId, exit:
     }
     if let Some(presumed) = pod.container_of(id).and_then(|c| presumed_end(c, id.attempt)) {
         // The runtime refused to start it because it had ended already: how, only this says (B28).
-        presumed.exit = exit.clone();
+        presumed.exit = exit;
         presumed.message = Name::default();
         note_restart_all(pod, id);
         return;
@@ -255,7 +262,7 @@ pub(super) fn exited(r: &mut Recording<'_>, uid: PodUid, id: &ContainerId, exit:
         return r.unknown_instance(uid, text(format_args!("exit of {id}")));
     };
     let from = container.label();
-    end_instance(container, exit.clone(), Name::default(), &timing);
+    end_instance(container, exit, Name::default(), &timing);
     newer_than_look(pod, id);
     note_restart_all(pod, id);
     r.moved(uid, Subject::Container(id.clone()), from, "Exited");

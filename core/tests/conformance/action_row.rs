@@ -223,13 +223,13 @@ pub fn remembered(row: &Row, expected: &str) {
                 bench.hold(move |a| a.verb() == "start" && a.container().is_some_and(|c| *c.name == *called))
             }
             Exit(0) if called.starts_with('i') => {
-                bench.ends.insert(called, 0);
+                bench.host.ends.insert(called, 0);
             }
             Running | Exit(_) | Unknown => {}
         }
     }
     for (called, kind, passed) in &row.probes {
-        bench.probes.insert((called.to_string(), *kind), *passed);
+        bench.host.probes.insert((called.to_string(), *kind), *passed);
     }
     bench.pod(&row.pod);
     bench.run();
@@ -295,10 +295,10 @@ fn acts(mut bench: Bench, row: &Row, mark: usize, expected: &str, spec: &PodSpec
         bench.sources_ready();
     }
     for called in ["i0", "i1", "i2"] {
-        bench.ends.insert(called.to_string(), 0);
+        bench.host.ends.insert(called.to_string(), 0);
     }
     for called in ["r1", "r2"] {
-        bench.probes.insert((called.to_string(), ProbeKind::Startup), true);
+        bench.host.probes.insert((called.to_string(), ProbeKind::Startup), true);
     }
     bench.run();
     let deeds = bench.deeds(mark);

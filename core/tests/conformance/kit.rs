@@ -1,12 +1,11 @@
-//! The conformance tests' bench: a node, and around it the little world that answers its commands. A case brings the node
+//! The conformance tests' bench: a node, and the host that answers its commands when a case lets it. A case brings the node
 //! into the state it speaks of with facts, and reads what the node then asks for.
 
+pub use crate::host::{Host, MIRRORS, exit};
 use nodefold_core::command::Action;
 use nodefold_core::config::{FeatureGates, NodeFacts};
-use nodefold_core::event::{
-    ErrorClass, Exit, Mirror, OpError, ProbeKind, SeenContainer, SeenMount, SeenSandbox, SeenState,
-};
-use nodefold_core::ids::{ContainerId, Name, OpId, PodUid, Source, VolumeId};
+use nodefold_core::event::{ErrorClass, OpError, ProbeKind};
+use nodefold_core::ids::{ContainerId, Name, OpId, PodUid, Source};
 use nodefold_core::resources::{QosClass, ResourceList, ResourceName, Resources};
 use nodefold_core::spec::{Container, Deletion, Pod, PodSpec, RestartPolicy};
 use nodefold_core::state::PodState;
@@ -48,9 +47,6 @@ pub fn run_cases(cases: &[Case]) {
 pub const MI: u64 = 1 << 20;
 pub const GI: u64 = 1 << 30;
 pub const UID: PodUid = PodUid(1);
-/// The UIDs of mirror pods count from here.
-pub const MIRRORS: PodUid = PodUid(1000);
-
 pub fn name(text: &str) -> Name {
     text.into()
 }
@@ -119,11 +115,6 @@ pub fn id(called: &str, attempt: u32) -> ContainerId {
     ContainerId { name: name(called), incarnation: 0, attempt }
 }
 
-pub fn exit(code: i32, finished_at: Time) -> Exit {
-    let reason = if code == 0 { "Completed" } else { "Error" };
-    Exit { code, signal: None, reason: name(reason), started_at: None, finished_at }
-}
-
 pub fn error(message: &str) -> OpError {
     OpError { class: ErrorClass::Final, reason: None, message: name(message) }
 }
@@ -131,36 +122,6 @@ pub fn error(message: &str) -> OpError {
 pub fn config() -> Config {
     let gates = FeatureGates { dynamic_containers: true, dynamic_volumes: true };
     Config { node: NodeFacts { gates, ..NodeFacts::default() }, ..Config::default() }
-}
-
-/// What the host holds: the truth that observations tell.
-#[derive(Default)]
-pub struct Host {
-    pub containers: BTreeMap<(PodUid, ContainerId), SeenState>,
-    pub sandboxes: BTreeMap<(PodUid, u32), bool>,
-    pub mounts: BTreeSet<(PodUid, VolumeId)>,
-}
-
-impl Host {
-    pub fn seen_sandboxes(&self) -> Vec<SeenSandbox> {
-        let seen = |(&(pod, attempt), &ready): (&(PodUid, u32), &bool)| SeenSandbox {
-            pod,
-            attempt,
-            ready,
-            ip: ready.then(|| name("10.0.0.1")),
-        };
-        self.sandboxes.iter().map(seen).collect()
-    }
-    pub fn seen_containers(&self) -> Vec<SeenContainer> {
-        self.containers
-            .iter()
-            .map(|((pod, id), state)| SeenContainer {
-                pod: *pod,
-                container: id.clone(),
-                state: state.clone(),
-            })
-            .collect()
-    }
 }
 
 type Hold = Box<dyn Fn(&Action) -> bool>;
@@ -171,18 +132,12 @@ pub struct Bench {
     pub now: Time,
     /// Every command so far.
     pub log: Vec<Command>,
+    /// What answers, and the truth that observations tell.
     pub host: Host,
-    /// Containers that end by themselves as soon as they run, with their exit code.
-    pub ends: BTreeMap<String, i32>,
-    /// What a container's probes say once they are asked: startup, liveness, readiness.
-    pub probes: BTreeMap<(String, ProbeKind), bool>,
-    /// With which code a container ends that is stopped (0 if not listed).
-    pub stop_codes: BTreeMap<String, i32>,
     inbox: VecDeque<Command>,
     held: Vec<Command>,
     holds: Vec<Hold>,
     applied: BTreeMap<PodUid, Pod>,
-    mirrors: u128,
 }
 
 /// `hold` a pull or start of one container.
@@ -203,14 +158,10 @@ impl Bench {
             now: Time(1_800_000_000_000_000_000),
             log: Vec::new(),
             host: Host::default(),
-            ends: BTreeMap::new(),
-            probes: BTreeMap::new(),
-            stop_codes: BTreeMap::new(),
             inbox: VecDeque::new(),
             held: Vec::new(),
             holds: Vec::new(),
             applied: BTreeMap::new(),
-            mirrors: 0,
         };
         bench.apply(Fact::AgentStarted { boot_id: 7 });
         bench
@@ -327,9 +278,8 @@ impl Bench {
 
     pub fn exits(&mut self, uid: PodUid, called: &str, code: i32) {
         let id = self.instance(uid, called);
-        let exit = exit(code, self.now);
-        self.host.containers.insert((uid, id.clone()), SeenState::Exited(exit.clone()));
-        self.apply(Fact::ContainerExited { pod: uid, container: id, exit });
+        let ended = self.host.end(uid, id, exit(code, self.now));
+        self.apply(ended);
     }
 
     pub fn probe(&mut self, uid: PodUid, called: &str, probe: ProbeKind, passed: bool) {
@@ -343,100 +293,12 @@ impl Bench {
     }
 
     fn answer(&mut self, command: Command) {
-        let (op, pod) = (command.op, command.pod);
-        match command.action {
-            Action::MountVolume { volume, .. } => {
-                self.host.mounts.insert((pod, volume.clone()));
-                self.apply(Fact::VolumeMounted { op, pod, volume, renew_at: None, image_digest: None });
-            }
-            Action::UnmountVolume { volume, .. } => {
-                self.host.mounts.remove(&(pod, volume.clone()));
-                self.apply(Fact::VolumeUnmounted { op, pod, volume });
-            }
-            Action::RefreshVolume { volume, .. } => {
-                self.apply(Fact::VolumeRefreshed { op, pod, volume, renew_at: None });
-            }
-            Action::PullImage { container, .. } => {
-                let image_id = name("sha256:0");
-                self.apply(Fact::ImagePulled { op, pod, container, image_id, already_present: true });
-            }
-            Action::CreateSandbox { attempt, .. } => {
-                self.host.sandboxes.insert((pod, attempt), true);
-                self.apply(Fact::SandboxReady { op, pod, attempt, ip: Some(name("10.0.0.1")) });
-            }
-            Action::StopSandbox { attempt } => {
-                self.host.sandboxes.insert((pod, attempt), false);
-                self.apply(Fact::SandboxStopped { pod, attempt });
-            }
-            Action::RemoveSandbox { attempt } => {
-                self.host.sandboxes.remove(&(pod, attempt));
-                self.apply(Fact::SandboxRemoved { op, pod, attempt });
-            }
-            Action::CreateContainer { container, .. } => {
-                self.host.containers.insert((pod, container.clone()), SeenState::Created);
-                self.apply(Fact::ContainerCreated { op, pod, container });
-            }
-            Action::StartContainer { container } => {
-                let running = SeenState::Running { started_at: self.now };
-                self.host.containers.insert((pod, container.clone()), running);
-                self.apply(Fact::ContainerStarted { op, pod, container: container.clone() });
-                if let Some(code) = self.ends.get(&*container.name).copied() {
-                    self.end(pod, container, code);
-                }
-            }
-            Action::StopContainer { container, .. } => {
-                let code = self.stop_codes.get(&*container.name).copied().unwrap_or(0);
-                self.end(pod, container, code);
-            }
-            Action::KillContainer { container } => self.end(pod, container, 137),
-            Action::RemoveContainer { container } => {
-                self.host.containers.remove(&(pod, container.clone()));
-                self.apply(Fact::ContainerRemoved { op, pod, container });
-            }
-            Action::ResizeContainer { container, .. } => {
-                self.apply(Fact::ContainerResized { op, pod, container });
-            }
-            Action::ResizePod { .. } => self.apply(Fact::PodResized { op, pod }),
-            Action::RunHook { container, hook, .. } => {
-                self.apply(Fact::HookDone { op, pod, container, hook, error: None });
-            }
-            Action::StartProbe { container, probe, .. } => {
-                if let Some(passed) = self.probes.get(&(container.name.to_string(), probe)).copied() {
-                    self.apply(Fact::ProbeResult { pod, container, probe, passed, message: name("probe") });
-                }
-            }
-            Action::ObserveMounts => {
-                let mounts = self.host.mounts.iter().cloned();
-                let mounts = mounts.map(|(pod, volume)| SeenMount { pod, volume }).collect();
-                self.apply(Fact::MountsObserved { op, mounts });
-            }
-            Action::ObserveRuntime => {
-                let (sandboxes, containers) = (self.host.seen_sandboxes(), self.host.seen_containers());
-                self.apply(Fact::RuntimeObserved { op, complete: true, sandboxes, containers });
-            }
-            Action::PublishStatus { .. } => self.apply(Fact::StatusWritten { op, pod }),
-            Action::ReleasePod => self.remove_pod(pod),
-            Action::CreateMirror { pod } => {
-                self.mirrors += 1;
-                let mirror = Mirror { uid: PodUid(MIRRORS.0 + self.mirrors), of: pod.uid, deleting: false };
-                let (namespace, name) = (pod.namespace.clone(), pod.name.clone());
-                self.apply(Fact::MirrorCreated { op, namespace, name, mirror });
-            }
-            Action::DeleteMirror { namespace, name } => {
-                self.apply(Fact::MirrorDeleted { op, namespace, name, mirror: pod });
-            }
-            Action::StopProbe { .. } | Action::RecordEvent(_) => {}
+        if matches!(command.action, Action::ReleasePod) {
+            self.applied.remove(&command.pod);
         }
-    }
-
-    fn end(&mut self, pod: PodUid, container: ContainerId, code: i32) {
-        let ended = self.host.containers.get(&(pod, container.clone()));
-        if matches!(ended, None | Some(SeenState::Exited(_))) {
-            return;
+        for fact in self.host.carry_out(&command, self.now) {
+            self.apply(fact);
         }
-        let exit = exit(code, self.now);
-        self.host.containers.insert((pod, container.clone()), SeenState::Exited(exit.clone()));
-        self.apply(Fact::ContainerExited { pod, container, exit });
     }
 
     // --- questions -----------------------------------------------------------------------------------------------

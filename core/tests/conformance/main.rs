@@ -5,6 +5,8 @@
 mod action_row;
 mod actions;
 mod allocation;
+#[path = "../common/host.rs"]
+mod host;
 mod kit;
 mod lifecycle;
 mod mirror;

@@ -108,7 +108,7 @@ fn failed_init() {
     assert!(matches!(bench.row(UID, "i0").state, nodefold_core::status::ContainerState::Waiting { .. }));
     assert_eq!(bench.phase(UID), "Pending");
     // It succeeds at last, and the pod goes on.
-    bench.ends.insert("i0".into(), 0);
+    bench.host.ends.insert("i0".into(), 0);
     bench.pass(Nanos::secs(60));
     assert_eq!(bench.phase(UID), "Running");
 }
@@ -148,13 +148,13 @@ fn sidecar_stopped() {
 fn sidecar_failed_at_end() {
     let of_pod = with_init(Always, sidecar("r0"));
     let mut bench = played(&of_pod, &[]);
-    bench.stop_codes.insert("r0".into(), 137);
+    bench.host.stop_codes.insert("r0".into(), 137);
     bench.pod(&deleted(&of_pod, bench.now, 30));
     bench.hold(verb("release"));
     bench.run();
     assert_eq!(bench.phase(UID), "Succeeded", "mains ended with 0, the sidecar with 137");
     let mut bench = played(&of_pod, &[]);
-    bench.stop_codes.insert("c1".into(), 1);
+    bench.host.stop_codes.insert("c1".into(), 1);
     bench.pod(&deleted(&of_pod, bench.now, 30));
     bench.hold(verb("release"));
     bench.run();
@@ -166,7 +166,7 @@ fn main_stopped_after_init() {
     let inits = vec![container("i0"), sidecar("r0")];
     let of_pod = pod(UID, spec(Always, inits, vec![container("c0")]));
     let mut bench = Bench::booted(config());
-    bench.ends.insert("i0".into(), 0);
+    bench.host.ends.insert("i0".into(), 0);
     bench.pod(&of_pod);
     bench.run();
     bench.hold(of("pull", "c0"));

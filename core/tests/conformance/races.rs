@@ -2,9 +2,10 @@
 
 use crate::kit::*;
 use nodefold_core::Fact;
+use nodefold_core::event::SeenState;
 use nodefold_core::spec::RestartPolicy;
 use nodefold_core::status::ContainerState;
-use nodefold_core::time::Nanos;
+use nodefold_core::time::{Nanos, Time};
 
 /// B11: the runtime loses a run-once container without a record of its end. It counts as failed, and never runs again.
 #[test]
@@ -23,6 +24,59 @@ fn b11_a_vanished_container_looks_never_run() {
             assert_eq!((end.exit_code, &*end.reason), (137, "ContainerStatusUnknown"));
         }
         other => panic!("{other:?}"),
+    }
+}
+
+/// B2: an old list shows the very container running whose end is known, and its sandbox ready. What has terminated stays so,
+/// nothing is started, and what the list shows is at most ended once more.
+#[test]
+fn b2_an_old_list_does_not_bring_a_terminated_pod_back() {
+    let of_pod = mains(RestartPolicy::Never, 1);
+    let mut bench = Bench::booted(config());
+    bench.pod(&of_pod);
+    bench.run();
+    let old = (bench.host.seen_sandboxes(), bench.host.seen_containers());
+    bench.exits(UID, "c0", 0);
+    bench.run();
+    bench.hold(verb("observe-runtime"));
+    bench.restart_agent();
+    bench.sources_ready();
+    bench.run();
+    let mark = bench.mark();
+    let op = bench.take(verb("observe-runtime")).op;
+    bench.apply(Fact::RuntimeObserved { op, complete: true, sandboxes: old.0, containers: old.1 });
+    bench.let_go();
+    bench.run();
+    bench.pass(Nanos::secs(600));
+    assert_eq!((bench.state(UID).label(), bench.phase(UID)), ("Terminated", "Succeeded"));
+    assert_eq!(bench.asked(mark, &["pull", "create", "start"]).len(), 0, "{:?}", bench.deeds(mark));
+    assert_eq!(bench.count(mark, "sandbox"), 0, "{:?}", bench.deeds(mark));
+    assert!(bench.asked(mark, &["stop", "kill"]).len() <= 1, "{:?}", bench.deeds(mark));
+}
+
+/// B33: stamps in a wrong unit, of zero, and of the end of time. What comes later still counts, and no wait grows with them.
+#[test]
+fn b33_a_poisoned_stamp_holds_nothing_up() {
+    let bad =
+        |now: Time| [Time(0), Time(now.0 / 1_000_000_000), Time(now.0.saturating_mul(4)), Time(u64::MAX)];
+    for which in 0..4 {
+        let mut bench = Bench::with(&mains(RestartPolicy::Always, 1));
+        for attempt in 0..3u32 {
+            let stamp = bad(bench.now)[which];
+            let running = SeenState::Running { started_at: stamp };
+            bench.host.containers.insert((UID, id("c0", attempt)), running);
+            bench.restart_agent();
+            bench.sources_ready();
+            bench.run();
+            let mark = bench.mark();
+            let ended = bench.host.end(UID, id("c0", attempt), exit(1, stamp));
+            bench.apply(ended);
+            bench.run();
+            bench.pass(Nanos::secs(60));
+            assert_eq!(bench.asked(mark, &["start"]).len(), 1, "stamp {which}: started again in time");
+            assert_eq!(bench.count(mark, "start"), 1, "stamp {which}: and not again and again");
+            assert_eq!(bench.row(UID, "c0").restart_count, attempt + 1, "stamp {which}");
+        }
     }
 }
 

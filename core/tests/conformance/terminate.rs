@@ -135,7 +135,7 @@ fn phase_is_terminal() {
     assert_eq!(bench.phase(UID), "Failed");
     // Running, and its main ends badly.
     let mut bench = Bench::with(&of_pod);
-    bench.stop_codes.insert("c0".into(), 143);
+    bench.host.stop_codes.insert("c0".into(), 143);
     assert_eq!(bench.phase(UID), "Running");
     delete(&mut bench, &of_pod);
     assert_eq!(bench.phase(UID), "Failed");

@@ -1,5 +1,6 @@
 //! Generators: pods of few names, so that they meet, and facts likely and not.
 
+use crate::host::exit;
 use crate::kit::*;
 use nodefold_core::config::{FeatureGates, NodeFacts};
 use nodefold_core::event::{Fact, ProbeKind, SeenContainer, SeenMount, SeenSandbox, SeenState, UsageOf};

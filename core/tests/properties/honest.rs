@@ -146,7 +146,7 @@ fn answer(bench: &mut Bench, which: usize, outcome: Option<(ErrorClass, bool)>) 
     }
     match outcome {
         None => {
-            if let Some(fact) = bench.do_unanswered(&command) {
+            for fact in bench.do_unanswered(&command) {
                 bench.fact(fact);
             }
         }

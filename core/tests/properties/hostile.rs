@@ -2,6 +2,7 @@
 
 use crate::bench::Bench;
 use crate::generate::{facts, pods};
+use crate::host::exit;
 use crate::kit::*;
 use crate::words::{Op, failure, kind};
 use nodefold_core::command::Action;
@@ -112,11 +113,11 @@ fn answer(bench: &mut Bench, which: usize, class: Option<ErrorClass>) {
         return;
     }
     let command = bench.held.remove(which % bench.held.len());
-    let fact = match class {
+    let facts = match class {
         None => bench.do_unanswered(&command),
-        Some(class) => Some(failure(&command, error(class, "no"))),
+        Some(class) => vec![failure(&command, error(class, "no"))],
     };
-    if let Some(fact) = fact {
+    for fact in facts {
         bench.fact(fact);
     }
 }

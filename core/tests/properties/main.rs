@@ -9,6 +9,8 @@ mod bench;
 mod bounded;
 mod generate;
 mod honest;
+#[path = "../common/host.rs"]
+mod host;
 mod hostile;
 #[allow(dead_code, reason = "shared with the conformance tests, which use all of it")]
 #[path = "../volumes/kit.rs"]

@@ -1,13 +1,14 @@
-//! A node on the bench: it answers the node's commands at once with success, but for those that a case holds back or
-//! lets fail, keeps what a host would hold, and checks S1, S2 and S12 on every command by itself.
+//! A node on the bench: its host answers its commands at once with success, but for those that a case holds back or lets
+//! fail. S1, S2 and S12 are checked on every command.
 
-use crate::kit::{POD, exit};
+use crate::host::{Host, exit};
+use crate::kit::POD;
 pub use crate::words::{Op, kind};
 use crate::words::{completed_volume, failure, told};
 use nodefold_core::command::Action;
-use nodefold_core::event::{Event, Fact, Mirror, OpError, SeenContainer, SeenMount, SeenSandbox, SeenState};
-use nodefold_core::ids::{ContainerId, Name, OpId, PodUid, Source, VolumeId};
-use nodefold_core::spec::{Deletion, Pod, PodSpec, VolumeSource};
+use nodefold_core::event::{Event, Fact, OpError, SeenState};
+use nodefold_core::ids::{ContainerId, OpId, PodUid, Source, VolumeId};
+use nodefold_core::spec::{Deletion, Pod, PodSpec};
 use nodefold_core::status::{ContainerState, ContainerStatus, HostPhase, PodPhase, PodStatus};
 use nodefold_core::time::{Nanos, Time};
 use nodefold_core::{Command, Commands, Config, Node};
@@ -32,10 +33,7 @@ pub struct Bench {
     pub honest: bool,
     hold: BTreeSet<(Op, String)>,
     failing: BTreeMap<(Op, String), OpError>,
-    renewals: BTreeMap<String, Option<Nanos>>,
-    mounts: BTreeSet<(PodUid, VolumeId)>,
-    containers: BTreeMap<(PodUid, ContainerId), (SeenState, Vec<VolumeId>)>,
-    sandboxes: BTreeMap<(PodUid, u32), SeenSandbox>,
+    host: Host,
     volume_ops: BTreeMap<(PodUid, VolumeId), OpId>,
     boot_id: u128,
 }
@@ -61,10 +59,7 @@ impl Bench {
             honest: true,
             hold: BTreeSet::new(),
             failing: BTreeMap::new(),
-            renewals: BTreeMap::new(),
-            mounts: BTreeSet::new(),
-            containers: BTreeMap::new(),
-            sandboxes: BTreeMap::new(),
+            host: Host::default(),
             volume_ops: BTreeMap::new(),
             boot_id: 1,
         }
@@ -130,9 +125,10 @@ impl Bench {
     /// The host reboots: nothing runs and nothing is mounted any more.
     pub fn reboot(&mut self) {
         self.boot_id += 1;
-        self.mounts.clear();
-        self.containers.clear();
-        self.sandboxes.clear();
+        self.host.mounts.clear();
+        self.host.containers.clear();
+        self.host.leases.clear();
+        self.host.sandboxes.clear();
         self.restart();
     }
 
@@ -179,8 +175,8 @@ impl Bench {
     /// The container ends by itself.
     pub fn exits(&mut self, name: &str, code: i32) {
         let id = self.instance(name).expect("the container has an instance");
-        self.containers.insert((POD, id.clone()), (SeenState::Exited(exit(code, self.now)), Vec::new()));
-        self.fact(Fact::ContainerExited { pod: POD, container: id, exit: exit(code, self.now) });
+        let ended = self.host.end(POD, id, exit(code, self.now));
+        self.fact(ended);
     }
 
     /// Time passes; every deadline on the way is answered with a tick.
@@ -215,7 +211,7 @@ impl Bench {
     /// Answers the oldest one held back with success.
     pub fn finish(&mut self, op: Op, name: &str) {
         let command = self.take_held(op, name);
-        if let Some(fact) = self.succeed(&command) {
+        for fact in self.do_unanswered(&command) {
             self.fact(fact);
         }
     }
@@ -237,7 +233,8 @@ impl Bench {
 
     /// Mounts and refreshes of this volume say that its credential wants renewal after so long.
     pub fn renews(&mut self, volume: &str, after: Option<Nanos>) {
-        self.renewals.insert(volume.into(), after);
+        self.host.renewals.remove(volume);
+        self.host.renewals.extend(after.map(|after| (volume.to_string(), after)));
     }
 
     pub fn is_held(&self, op: Op, name: &str) -> bool {
@@ -256,117 +253,22 @@ impl Bench {
             self.held.push(command);
         } else if let Some(error) = self.failing.get(&what) {
             due.push_back(failure(&command, error.clone()));
-        } else if let Some(fact) = self.succeed(&command) {
-            due.push_back(fact);
+        } else {
+            due.extend(self.do_unanswered(&command));
         }
     }
 
-    /// Does on the host what the command asks for.
-    fn succeed(&mut self, command: &Command) -> Option<Fact> {
-        let (op, pod, now) = (command.op, command.pod, self.now);
-        Some(match command.action.clone() {
-            Action::MountVolume { volume, spec, .. } => {
-                self.mounts.insert((pod, volume.clone()));
-                let renew_at = self.renewals.get(&*volume.name).copied().flatten().map(|d| now.after(d));
-                let image = matches!(spec.source, VolumeSource::Image { .. });
-                let image_digest = image.then(|| "sha256:data".into());
-                Fact::VolumeMounted { op, pod, volume, renew_at, image_digest }
-            }
-            Action::UnmountVolume { volume, .. } => {
-                self.mounts.remove(&(pod, volume.clone()));
-                Fact::VolumeUnmounted { op, pod, volume }
-            }
-            Action::RefreshVolume { volume, .. } => {
-                let renew_at = self.renewals.get(&*volume.name).copied().flatten().map(|d| now.after(d));
-                Fact::VolumeRefreshed { op, pod, volume, renew_at }
-            }
-            Action::PullImage { container, image, .. } => {
-                let image_id = format!("sha256:{image}").into();
-                Fact::ImagePulled { op, pod, container, image_id, already_present: false }
-            }
-            Action::CreateSandbox { attempt, .. } => {
-                let ip: Option<Name> = Some("10.0.0.1".into());
-                let seen = SeenSandbox { pod, attempt, ready: true, ip: ip.clone() };
-                self.sandboxes.insert((pod, attempt), seen);
-                Fact::SandboxReady { op, pod, attempt, ip }
-            }
-            Action::StopSandbox { attempt } => {
-                if let Some(seen) = self.sandboxes.get_mut(&(pod, attempt)) {
-                    seen.ready = false;
-                }
-                Fact::SandboxStopped { pod, attempt }
-            }
-            Action::RemoveSandbox { attempt } => {
-                self.sandboxes.remove(&(pod, attempt));
-                Fact::SandboxRemoved { op, pod, attempt }
-            }
-            Action::CreateContainer { container, mounts, .. } => {
-                let leases = mounts.into_iter().map(|m| m.volume).collect();
-                self.containers.insert((pod, container.clone()), (SeenState::Created, leases));
-                Fact::ContainerCreated { op, pod, container }
-            }
-            Action::StartContainer { container } => {
-                if let Some((state, _)) = self.containers.get_mut(&(pod, container.clone())) {
-                    *state = SeenState::Running { started_at: now };
-                }
-                Fact::ContainerStarted { op, pod, container }
-            }
-            Action::StopContainer { container, .. } => self.end(pod, container, 0),
-            Action::KillContainer { container } => self.end(pod, container, 137),
-            Action::RemoveContainer { container } => {
-                self.containers.remove(&(pod, container.clone()));
-                Fact::ContainerRemoved { op, pod, container }
-            }
-            Action::ResizeContainer { container, .. } => Fact::ContainerResized { op, pod, container },
-            Action::ResizePod { .. } => Fact::PodResized { op, pod },
-            Action::RunHook { container, hook, .. } => {
-                Fact::HookDone { op, pod, container, hook, error: None }
-            }
-            Action::StartProbe { .. } | Action::StopProbe { .. } | Action::RecordEvent(_) => return None,
-            Action::ObserveMounts => {
-                let seen =
-                    |(pod, volume): &(PodUid, VolumeId)| SeenMount { pod: *pod, volume: volume.clone() };
-                Fact::MountsObserved { op, mounts: self.mounts.iter().map(seen).collect() }
-            }
-            Action::ObserveRuntime => self.runtime_list(op, true),
-            Action::PublishStatus { status, .. } => {
-                self.published.insert(pod, status);
-                Fact::StatusWritten { op, pod }
-            }
-            Action::ReleasePod => Fact::PodRemoved { pod },
-            Action::CreateMirror { pod } => {
-                let mirror = Mirror { uid: PodUid(!pod.uid.0), of: pod.uid, deleting: false };
-                let (namespace, name) = (pod.namespace.clone(), pod.name.clone());
-                Fact::MirrorCreated { op, namespace, name, mirror }
-            }
-            Action::DeleteMirror { namespace, name } => {
-                Fact::MirrorDeleted { op, namespace, name, mirror: pod }
-            }
-        })
-    }
-
-    fn end(&mut self, pod: PodUid, container: ContainerId, code: i32) -> Fact {
-        let exit = exit(code, self.now);
-        self.containers.insert((pod, container.clone()), (SeenState::Exited(exit.clone()), Vec::new()));
-        Fact::ContainerExited { pod, container, exit }
-    }
-
     /// Does on the host what a command asks for. The answer is for the case to give, or not.
-    pub fn do_unanswered(&mut self, command: &Command) -> Option<Fact> {
-        self.succeed(command)
+    pub fn do_unanswered(&mut self, command: &Command) -> Vec<Fact> {
+        if let Action::PublishStatus { status, .. } = &command.action {
+            self.published.insert(command.pod, status.clone());
+        }
+        self.host.carry_out(command, self.now)
     }
 
     /// The runtime's list as it is now.
     pub fn runtime_list(&self, op: OpId, complete: bool) -> Fact {
-        let seen = |((pod, container), (state, _)): (&(PodUid, ContainerId), &(SeenState, Vec<VolumeId>))| {
-            SeenContainer { pod: *pod, container: container.clone(), state: state.clone() }
-        };
-        Fact::RuntimeObserved {
-            op,
-            complete,
-            sandboxes: self.sandboxes.values().cloned().collect(),
-            containers: self.containers.iter().map(seen).collect(),
-        }
+        self.host.runtime_list(op, complete)
     }
 
     /// S1, S2 and S12 as far as a host can see them.
@@ -374,26 +276,25 @@ impl Bench {
         let pod = command.pod;
         match &command.action {
             Action::UnmountVolume { volume, .. } => {
-                let holder = self.containers.iter().find(|((p, _), (state, leases))| {
-                    *p == pod && leases.contains(volume) && !matches!(state, SeenState::Exited(_))
-                });
+                let holder =
+                    self.host.leases.iter().find(|((p, _), leases)| *p == pod && leases.contains(volume));
                 assert!(holder.is_none(), "S1: unmount of {volume} while {holder:?} has it");
                 self.one_at_a_time(pod, volume, command.op);
             }
             Action::MountVolume { volume, .. } | Action::RefreshVolume { volume, .. } => {
-                let other = self
-                    .mounts
-                    .iter()
-                    .find(|(p, v)| *p == pod && v.name == volume.name && v.generation != volume.generation);
+                let other =
+                    self.host.mounts.iter().find(|(p, v)| {
+                        *p == pod && v.name == volume.name && v.generation != volume.generation
+                    });
                 assert!(other.is_none(), "S6: {volume} while {other:?} is on the host");
                 self.one_at_a_time(pod, volume, command.op);
             }
             Action::CreateContainer { container, mounts, .. } => {
-                let missing = mounts.iter().find(|m| !self.mounts.contains(&(pod, m.volume.clone())));
+                let missing = mounts.iter().find(|m| !self.host.mounts.contains(&(pod, m.volume.clone())));
                 assert!(missing.is_none(), "S2: create of {container} without {missing:?}");
             }
             Action::StartContainer { container } => {
-                let Some((_, leases)) = self.containers.get(&(pod, container.clone())) else { return };
+                let Some(leases) = self.host.leases.get(&(pod, container.clone())) else { return };
                 let record = self.node.pod(pod).expect("a pod that is commanded is known");
                 let allocated = |id: &&VolumeId| record.volumes.iter().any(|v| v.id == **id && v.is_ready());
                 let wrong = leases.iter().find(|id| !allocated(id));
@@ -414,51 +315,50 @@ impl Bench {
     // --- the host, changed behind the node's back ----------------------------------------------------------------
 
     pub fn put_mount(&mut self, pod: PodUid, volume: VolumeId) {
-        self.mounts.insert((pod, volume));
+        self.host.mounts.insert((pod, volume));
     }
 
     pub fn take_mount(&mut self, pod: PodUid, volume: &VolumeId) {
-        self.mounts.remove(&(pod, volume.clone()));
+        self.host.mounts.remove(&(pod, volume.clone()));
     }
 
     pub fn put_container(&mut self, pod: PodUid, id: ContainerId, leases: Vec<VolumeId>) {
-        self.containers.insert((pod, id), (SeenState::Running { started_at: self.now }, leases));
+        let running = SeenState::Running { started_at: self.now };
+        self.host.containers.insert((pod, id.clone()), running);
+        self.host.leases.insert((pod, id), leases);
     }
 
     pub fn put_sandbox(&mut self, pod: PodUid, attempt: u32) {
-        let ip: Option<Name> = Some("10.0.0.1".into());
-        self.sandboxes.insert((pod, attempt), SeenSandbox { pod, attempt, ready: true, ip });
+        self.host.sandboxes.insert((pod, attempt), true);
     }
 
     pub fn is_mounted(&self, volume: &str) -> bool {
-        self.mounts.iter().any(|(pod, v)| *pod == POD && &*v.name == volume)
+        self.host.mounts.iter().any(|(pod, v)| *pod == POD && &*v.name == volume)
     }
 
     /// How many containers of that name are made or run on the host.
     pub fn live_containers(&self, name: &str) -> usize {
-        let live = |((_, id), (state, _)): &(&(PodUid, ContainerId), &(SeenState, Vec<VolumeId>))| {
+        let live = |((_, id), state): &(&(PodUid, ContainerId), &SeenState)| {
             &*id.name == name && !matches!(state, SeenState::Exited(_))
         };
-        self.containers.iter().filter(live).count()
+        self.host.containers.iter().filter(live).count()
     }
 
     pub fn end_on_host(&mut self, id: &ContainerId) {
-        let exited = SeenState::Exited(exit(128, self.now));
-        self.containers.insert((POD, id.clone()), (exited, Vec::new()));
+        self.host.end(POD, id.clone(), exit(128, self.now));
     }
 
     pub fn is_live(&self, id: &ContainerId) -> bool {
-        self.containers
-            .get(&(POD, id.clone()))
-            .is_some_and(|(state, _)| !matches!(state, SeenState::Exited(_)))
+        let state = self.host.containers.get(&(POD, id.clone()));
+        state.is_some_and(|state| !matches!(state, SeenState::Exited(_)))
     }
 
     pub fn has_mount(&self, pod: PodUid, volume: &VolumeId) -> bool {
-        self.mounts.contains(&(pod, volume.clone()))
+        self.host.mounts.contains(&(pod, volume.clone()))
     }
 
     pub fn mount_count(&self) -> usize {
-        self.mounts.len()
+        self.host.mounts.len()
     }
 
     // --- questions -----------------------------------------------------------------------------------------------

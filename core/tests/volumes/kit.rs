@@ -1,8 +1,8 @@
 //! Builders for what a case is given: pods, containers, volumes, errors. The bench itself is in `bench`.
 
 use nodefold_core::config::{Config, FeatureGates, NodeFacts, Timing};
-use nodefold_core::event::{ErrorClass, Exit, ObjectVersion, OpError};
-use nodefold_core::ids::{Name, ObjectKind, ObjectRef, PodUid, Source, VolumeId};
+use nodefold_core::event::{ErrorClass, ObjectVersion, OpError};
+use nodefold_core::ids::{ObjectKind, ObjectRef, PodUid, Source, VolumeId};
 use nodefold_core::resources::{QosClass, ResourceList, ResourceName, Resources};
 use nodefold_core::spec::{
     Blob, Container, Medium, ObjectSource, Pod, PodSpec, ProjectedSource, PullPolicy, RestartPolicy, Volume,
@@ -173,11 +173,6 @@ impl Edit for PodSpec {
 
 pub fn error(class: ErrorClass, message: &str) -> OpError {
     OpError { class, reason: None, message: message.into() }
-}
-
-pub fn exit(code: i32, at: Time) -> Exit {
-    let reason: Name = if code == 0 { "Completed".into() } else { "Error".into() };
-    Exit { code, signal: None, reason, started_at: None, finished_at: at }
 }
 
 pub fn volume_id(name: &str, generation: u32) -> VolumeId {

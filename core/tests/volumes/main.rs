@@ -6,6 +6,8 @@
 mod bench;
 mod dynamic;
 mod gates;
+#[path = "../common/host.rs"]
+mod host;
 mod kep5972;
 mod kep6395;
 mod kit;

@@ -34,23 +34,28 @@ pub fn look<F: Fold>(memory: &Memory, options: fn() -> Options) {
     }
 }
 
+/// Gives a record its checksum.
+fn check(frame: &mut [u8], seed: u64) {
+    let checksum = xxh3_64_with_seed(&frame[4..], seed) as u32;
+    frame[..4].copy_from_slice(&checksum.to_le_bytes());
+}
+
 /// A record.
-pub fn frame(seed: u64, number: u64, kind: u16, version: u16, body: &[u8]) -> Vec<u8> {
-    let mut out = vec![0; 8];
-    out.extend_from_slice(&(24 + body.len() as u32).to_le_bytes());
+pub fn frame(seed: u64, index: u32, kind: u16, version: u16, body: &[u8]) -> Vec<u8> {
+    let mut out = vec![0; 4];
+    out.extend_from_slice(&(16 + body.len() as u32).to_le_bytes());
     out.extend_from_slice(&kind.to_le_bytes());
     out.extend_from_slice(&version.to_le_bytes());
-    out.extend_from_slice(&number.to_le_bytes());
+    out.extend_from_slice(&index.to_le_bytes());
     out.extend_from_slice(body);
-    let checksum = xxh3_64_with_seed(&out[8..], seed);
-    out[..8].copy_from_slice(&checksum.to_le_bytes());
+    check(&mut out, seed);
     out
 }
 
 /// A segment's header.
 pub fn segment_header(id: u128, first: u64, form: u32, chain: [u8; 32]) -> Vec<u8> {
     let mut out = b"nodefold".to_vec();
-    out.extend_from_slice(&2u32.to_le_bytes());
+    out.extend_from_slice(&3u32.to_le_bytes());
     out.extend_from_slice(&form.to_le_bytes());
     out.extend_from_slice(&id.to_le_bytes());
     out.extend_from_slice(&first.to_le_bytes());
@@ -93,15 +98,13 @@ pub fn append_records(memory: &Memory, id: u128, records: &[(u16, u16, Vec<u8>)]
     let Record::BatchEnd(before) = &end.record else { panic!("{end:?}") };
     let mut bytes = memory.bytes(FIRST).expect("a first segment");
     bytes.truncate(bytes.iter().rposition(|&b| b != 0).expect("a header") + 1);
-    if 512 - bytes.len() % 512 < 24 {
+    if 512 - bytes.len() % 512 < 16 {
         bytes.resize(bytes.len().next_multiple_of(512), 0);
     }
     let seed = seed(id);
     let start = bytes.len();
-    let mut number = end.number + 1;
-    for (kind, version, body) in records {
-        bytes.extend_from_slice(&frame(seed, number, *kind, *version, body));
-        number += 1;
+    for (index, (kind, version, body)) in records.iter().enumerate() {
+        bytes.extend_from_slice(&frame(seed, index as u32, *kind, *version, body));
     }
     if ended {
         let mut body = Vec::new();
@@ -110,10 +113,18 @@ pub fn append_records(memory: &Memory, id: u128, records: &[(u16, u16, Vec<u8>)]
         }
         body.extend_from_slice(&[0; 32]); // digest and commands: a reader does not compare them
         body.extend_from_slice(&0u64.to_le_bytes()); // no pods touched
-        let mut chain = blake3::Hasher::new();
-        chain.update(&bytes[start..]).update(&body).update(&before.chain);
-        body.extend_from_slice(chain.finalize().as_bytes());
-        bytes.extend_from_slice(&frame(seed, number, 4, 1, &body));
+        body.extend_from_slice(&before.chain);
+        let at = bytes.len();
+        bytes.extend_from_slice(&frame(seed, records.len() as u32, 4, 1, &body));
+        bytes[at..at + 4].fill(0);
+        let mut hashed = bytes[start..].to_vec();
+        if hashed.len() > 16 << 10 {
+            hashed.resize(hashed.len().next_multiple_of(4 << 10), 0);
+        }
+        let chain = blake3::hash(&hashed);
+        let chain_at = bytes.len() - 32;
+        bytes[chain_at..].copy_from_slice(chain.as_bytes());
+        check(&mut bytes[at..], seed);
     }
     bytes.resize(bytes.len().next_multiple_of(512), 0);
     memory.put(FIRST, bytes);
