@@ -52,8 +52,6 @@ pub fn agent(args: &args::Agent, out: &mut Out) -> Result<Ending> {
         let what = "manifests of a directory run on this host only";
         return Err(Unusable::new(what, "leave --pods out: the simulated node serves an API").into());
     }
-    // From now on they end it in order, also while it starts.
-    let mut signals = Signals::new([SIGTERM, SIGINT])?;
     let absolute = |path: &Path| std::path::absolute(path);
     let layout = Layout::at(absolute(&args.data)?);
     let allowed = super::entered(&layout, out)?;
