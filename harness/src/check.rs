@@ -74,7 +74,7 @@ pub fn check(
         (false, Some(from)) => nodefold_model::explore::resume(&beginning, from, options, go_on)?,
     };
     if let (None, Some(stopped)) = (&report.found, &checkpoint) {
-        report.found = restless(&beginning, &stopped.farthest());
+        report.found = restless(&beginning, &stopped.farthest(), how.reduce);
     }
     let found = report.found.as_ref().map(|found| {
         let (what, cycle) = match &found.what {
@@ -83,7 +83,7 @@ pub fn check(
                 ("L4: from here on nothing settles: it goes round and round".to_owned(), &cycle[..])
             }
             Wrong::DeadEnd => {
-                let end = beginning.after(&found.path);
+                let end = beginning.after(&found.path, how.reduce);
                 // The oracles know which promise it is that stays unkept.
                 let judged = end.as_ref().and_then(|end| end.at_rest().err());
                 let why = end.map(|end| end.unsettled()).unwrap_or_default();
@@ -91,7 +91,7 @@ pub fn check(
                 (judged.unwrap_or_else(told), &[][..])
             }
         };
-        let steps = choices_of(&beginning, &[&found.path[..], cycle].concat());
+        let steps = choices_of(&beginning, &[&found.path[..], cycle].concat(), how.reduce);
         (what.clone(), scope.story(&beginning, &steps, &what))
     });
     Ok(Outcome { report, found, checkpoint })
@@ -99,11 +99,11 @@ pub fn check(
 
 /// A search that was stopped can't tell a trap from what it has not seen yet; what tries the same for ever never lets it end.
 /// So the farthest state is left alone instead, and if that shows something, where on the way there it began to.
-fn restless(beginning: &Place, path: &[u16]) -> Option<Found> {
-    beginning.after(path)?.at_rest().err()?;
+fn restless(beginning: &Place, path: &[u16], reduce: bool) -> Option<Found> {
+    beginning.after(path, reduce)?.at_rest().err()?;
     let mut place = beginning.clone();
-    for (taken, step) in choices_of(beginning, path).iter().enumerate() {
-        place.do_it(step).ok()?;
+    for taken in 0..path.len() {
+        place = place.after(&path[taken..=taken], reduce)?;
         if let Err(what) = place.at_rest() {
             return Some(Found { what: Wrong::Broken(what), path: path[..=taken].to_vec() });
         }

@@ -5,6 +5,7 @@
 mod agent;
 mod canonical;
 mod choice;
+mod commute;
 mod content;
 mod crash;
 mod effect;

@@ -1,4 +1,20 @@
 //! A place in a scope: the world, who judges it, and how much of the story and of what may go wrong is left.
+//!
+//! **What goes first** in a reduced search ([`explore::World::first`]) is one choice with which all others commute until it is
+//! taken, so that every order of them leads where one with it in front leads, and which no property looks at:
+//!
+//! * *A status write's effect and answer*, once the story is told and nothing can crash: only the API server's rules for
+//!   further requests read statuses. A write that follows from itself for ever is a livelock, with or without the rest.
+//! * *An operation's effect that is unseen* (`world/commute.rs`), where nothing can crash or be made to fail, operations end
+//!   at once, and the rest of the story only asks for pods. Between a command and its answer the agent knows nothing of the
+//!   host but by looking, and nothing makes it look; time does not pass while something can happen; requests touch the API
+//!   alone. So only another operation could tell: one on its way is in the table; one that the agent would ask for before
+//!   the answer, about the same volume, container or sandbox, is a violation when it is asked for (S1, S2, S6, S12),
+//!   whatever the host has done by then, since oracles and specification judge commands by answers. Each such effect
+//!   ends an operation and asks for nothing, so there is no cycle of them, and nothing is put off for ever.
+//!
+//! Where something can still crash or fail, what was done and not yet answered is the very thing to be explored: nothing
+//! goes first.
 
 use super::Subject;
 use super::scope::Scope;
@@ -238,9 +254,9 @@ impl Place {
     }
 
     /// Where a path leads.
-    pub(super) fn after(&self, path: &[u16]) -> Option<Place> {
+    pub(super) fn after(&self, path: &[u16], reduce: bool) -> Option<Place> {
         let mut place = self.clone();
-        for step in explore::choices_of(self, path) {
+        for step in explore::choices_of(self, path, reduce) {
             place.do_it(&step).ok()?;
         }
         Some(place)
@@ -376,24 +392,62 @@ impl explore::World for Place {
         self.told == self.story.len() && self.world().is_settled(EVER) && self.leftovers().is_empty()
     }
 
-    /// A status write is seen by nobody but the API's rules for further requests. Once the story is told and nothing can
-    /// crash any more, when it comes makes no difference.
+    /// See the file's head.
     fn first(&self, steps: &[Step]) -> Option<usize> {
-        let quiet =
-            self.told == self.story.len() && self.left.agent_crashes == 0 && self.left.host_crashes == 0;
-        if !quiet {
+        let left = &self.left;
+        if left.agent_crashes > 0 || left.host_crashes > 0 {
             return None;
         }
-        steps.iter().position(|step| match step {
-            Step::World(Enabled { choice: Choice::Effect(key) | Choice::Answer(key), .. }) => {
-                key.kind == OpKind::Status
-            }
-            Step::World(_)
-            | Step::Story
-            | Step::AgentDies
-            | Step::HostDies
-            | Step::Fails(_)
-            | Step::Exits { .. } => false,
-        })
+        if self.told == self.story.len()
+            && let Some(status) = steps.iter().position(is_of_a_status)
+        {
+            return Some(status);
+        }
+        if left.failures > 0 || left.slow || !self.story[self.told..].iter().all(asks_for_pods) {
+            return None;
+        }
+        let unseen = self.world().unseen_effect()?;
+        let is_it = |step: &Step| match step {
+            Step::World(Enabled { choice: Choice::Effect(key), .. }) => key == unseen,
+            Step::World(_) | Step::Story | Step::AgentDies | Step::HostDies => false,
+            Step::Fails(_) | Step::Exits { .. } => false,
+        };
+        steps.iter().position(is_it)
+    }
+}
+
+/// The effect or the answer of a status write.
+fn is_of_a_status(step: &Step) -> bool {
+    match step {
+        Step::World(Enabled { choice: Choice::Effect(key) | Choice::Answer(key), .. }) => {
+            key.kind == OpKind::Status
+        }
+        Step::World(_) | Step::Story | Step::AgentDies | Step::HostDies => false,
+        Step::Fails(_) | Step::Exits { .. } => false,
+    }
+}
+
+/// A request about a pod, and nothing else: it looks at no host, and changes nothing that a host reads.
+fn asks_for_pods(verb: &Verb) -> bool {
+    match verb {
+        Verb::Create(object) | Verb::Update(object) => object["kind"] == "Pod",
+        Verb::Delete(target) => target.kind == "Pod",
+        Verb::Dynamic(..) | Verb::Resize(..) | Verb::Ephemeral(..) | Verb::Mark(_) => true,
+        Verb::Status(..)
+        | Verb::Advance(_)
+        | Verb::Settle(_)
+        | Verb::Exit { .. }
+        | Verb::Probe { .. }
+        | Verb::Usage { .. }
+        | Verb::Hold(_)
+        | Verb::Release(_)
+        | Verb::Fail(..)
+        | Verb::Crash(_)
+        | Verb::Set(_)
+        | Verb::Step(_)
+        | Verb::Choose(_)
+        | Verb::Fault(_)
+        | Verb::Heal
+        | Verb::Expect(_) => false,
     }
 }
