@@ -28,6 +28,7 @@ mod server;
 mod usage;
 mod writes;
 
+pub use canonical::Renaming;
 pub(crate) use canonical::without_times;
 pub use choice::{Choice, Chooser, Earliest, Enabled};
 pub use fault::{CrashPoint, Fault};

@@ -18,14 +18,16 @@
 
 use super::Subject;
 use super::scope::Scope;
+use super::symmetry;
 use crate::act::{Acted, act};
 use crate::record::Record;
 use crate::run::node_config_of;
 use crate::scenario::{Budget, Crash, PodRef, Verb};
 use crate::stage::Simulation;
-use crate::world::{Choice, Earliest, Enabled, Ending, Fault, OpKind, World};
+use crate::world::{Choice, Earliest, Enabled, Ending, Fault, OpKind, Renaming, World};
 use nodefold_core::command::TraceEntry;
 use nodefold_core::event::ErrorClass;
+use nodefold_core::ids::PodUid;
 use nodefold_core::time::{Nanos, Time};
 use nodefold_model::{Oracles, explore};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -81,6 +83,8 @@ pub struct Place {
     story: Arc<[Verb]>,
     told: usize,
     left: Budget,
+    /// Places that differ only by which of pods that are alike is which have the same key.
+    symmetric: bool,
 }
 
 impl Clone for Place {
@@ -95,6 +99,7 @@ impl Clone for Place {
             story: self.story.clone(),
             told: self.told,
             left: self.left,
+            symmetric: self.symmetric,
         }
     }
 }
@@ -109,7 +114,7 @@ impl Place {
         world.server_mut().answered_by(subject.driven.answers);
         world.set_refined(subject.driven.refined);
         world.set_instant(true);
-        world.server_mut().remember_writes();
+        world.server_mut().remember_requests();
         world.server_mut().refuse_names_in_flight(!scope.trusting);
         let mut place = Place {
             world: Some(world),
@@ -118,6 +123,7 @@ impl Place {
             story: scope.steps.clone().into(),
             told: 0,
             left: scope.budget,
+            symmetric: false,
         };
         place.settle()?;
         for verb in &scope.setup {
@@ -125,6 +131,11 @@ impl Place {
             place.settle()?;
         }
         Ok(place)
+    }
+
+    /// From here on places that differ only by which of pods that are alike is which count once.
+    pub fn symmetric(self) -> Place {
+        Place { symmetric: true, ..self }
     }
 
     fn settle(&mut self) -> Result<(), Unbegun> {
@@ -294,6 +305,27 @@ impl Place {
         left
     }
 
+    /// The key with pods renamed.
+    pub(super) fn key_as(&self, who: Option<&Renaming>) -> u128 {
+        let memory = |who: &dyn Fn(PodUid) -> PodUid| {
+            let mut bytes = Vec::with_capacity(1024);
+            if let Some(oracles) = &self.oracles {
+                oracles.memory(who, &mut bytes);
+            }
+            nodefold_core::codec::hash_bytes(&bytes).0
+        };
+        let memory = match who {
+            None => *self.memory.get_or_init(|| memory(&|pod| pod)),
+            Some(who) => memory(&|pod| who.of(pod)),
+        };
+        let mut bytes = Vec::with_capacity(64);
+        bytes.extend(self.world().canonical_as(who).to_le_bytes());
+        bytes.extend(memory.to_le_bytes());
+        bytes.extend([self.told as u8, self.left.agent_crashes, self.left.host_crashes]);
+        bytes.extend([self.left.failures, self.left.exits]);
+        nodefold_core::codec::hash_bytes(&bytes).0
+    }
+
     fn faults(&self, enabled: &[Enabled], out: &mut Vec<Step>) {
         let world = self.world();
         if self.left.agent_crashes > 0 && world.is_agent_alive() {
@@ -366,19 +398,13 @@ impl explore::World for Place {
     }
 
     fn key(&self) -> u128 {
-        let memory = *self.memory.get_or_init(|| {
-            let mut bytes = Vec::with_capacity(1024);
-            if let Some(oracles) = &self.oracles {
-                oracles.memory(&mut bytes);
-            }
-            nodefold_core::codec::hash_bytes(&bytes).0
-        });
-        let mut bytes = Vec::with_capacity(64);
-        bytes.extend(self.world().canonical().to_le_bytes());
-        bytes.extend(memory.to_le_bytes());
-        bytes.extend([self.told as u8, self.left.agent_crashes, self.left.host_crashes]);
-        bytes.extend([self.left.failures, self.left.exits]);
-        nodefold_core::codec::hash_bytes(&bytes).0
+        let rest = &self.story[self.told..];
+        let alike = if self.symmetric { symmetry::alike(self.world(), rest) } else { Vec::new() };
+        if alike.len() < 2 {
+            return self.key_as(None);
+        }
+        let renamings = symmetry::renamings(self.world(), alike);
+        renamings.iter().map(|who| self.key_as(Some(who))).min().unwrap_or_default()
     }
 
     fn is_fault(&self, step: &Step) -> bool {
