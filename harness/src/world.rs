@@ -337,6 +337,11 @@ impl World {
         self.inflight.get(key).is_some_and(|op| op.fate.is_some())
     }
 
+    /// The list that the operation gives will not be whole.
+    pub fn is_cut_short(&self, key: &OpKey) -> bool {
+        self.inflight.get(key).is_some_and(|op| op.leaves_out.is_some())
+    }
+
     /// Processes that run and were not told to end, by pod and container name.
     pub fn running_processes(&self) -> Vec<(PodRef, String)> {
         let runs = |c: &runtime::Container| matches!(c.state, runtime::State::Running { .. });

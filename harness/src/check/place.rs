@@ -62,7 +62,7 @@ pub enum Step {
     AgentDies,
     /// The host dies.
     HostDies,
-    /// An operation will fail.
+    /// An operation will fail, or show less than there is.
     Fails(Fault),
     /// A process ends by itself.
     Exits {
@@ -220,6 +220,10 @@ impl Place {
     pub(super) fn do_it(&mut self, step: &Step) -> Result<(), String> {
         let verb = match step {
             Step::World(enabled) => {
+                if let (true, Some(left)) = (self.is_waiting_for_the_story(enabled), &mut self.left.patience)
+                {
+                    *left -= 1;
+                }
                 if let Some(world) = &mut self.world {
                     world.step_enabled(enabled).map_err(|error| error.to_string())?;
                 }
@@ -239,7 +243,9 @@ impl Place {
                 Verb::Crash(Crash::Host)
             }
             Step::Fails(fault) => {
-                self.left.failures -= 1;
+                let is_partial = matches!(fault, Fault::Partial { .. });
+                let left = if is_partial { &mut self.left.partial_lists } else { &mut self.left.failures };
+                *left -= 1;
                 Verb::Fault(fault.clone())
             }
             Step::Exits { pod, container } => {
@@ -305,6 +311,11 @@ impl Place {
         left
     }
 
+    /// It is the node's deadline, and the story is not told.
+    fn is_waiting_for_the_story(&self, enabled: &Enabled) -> bool {
+        enabled.choice == Choice::Tick && self.told < self.story.len()
+    }
+
     /// The key with pods renamed.
     pub(super) fn key_as(&self, who: Option<&Renaming>) -> u128 {
         let memory = |who: &dyn Fn(PodUid) -> PodUid| {
@@ -322,7 +333,8 @@ impl Place {
         bytes.extend(self.world().canonical_as(who).to_le_bytes());
         bytes.extend(memory.to_le_bytes());
         bytes.extend([self.told as u8, self.left.agent_crashes, self.left.host_crashes]);
-        bytes.extend([self.left.failures, self.left.exits]);
+        bytes.extend([self.left.failures, self.left.exits, self.left.partial_lists]);
+        bytes.push(self.left.patience.unwrap_or_default());
         nodefold_core::codec::hash_bytes(&bytes).0
     }
 
@@ -352,6 +364,15 @@ impl Place {
                 }
             }
         }
+        if self.left.partial_lists > 0 {
+            for enabled in enabled {
+                let Choice::Effect(key) = &enabled.choice else { continue };
+                if key.kind == OpKind::ObserveRuntime && !world.is_cut_short(key) {
+                    let operation = world.label_of_operation(key);
+                    out.push(Step::Fails(Fault::Partial { operation, leaves_out: u64::MAX }));
+                }
+            }
+        }
         if self.left.exits > 0 {
             let running = world.running_processes();
             out.extend(running.into_iter().map(|(pod, container)| Step::Exits { pod, container }));
@@ -377,7 +398,8 @@ impl explore::World for Place {
         for enabled in &enabled {
             // Unless operations may be slow, time passes only when nothing else can happen.
             let waits = enabled.due > self.world().now();
-            if !waits || self.left.slow || !busy {
+            let impatient = self.left.patience == Some(0) && self.is_waiting_for_the_story(enabled);
+            if (!waits || self.left.slow || !busy) && !impatient {
                 out.push(Step::World(enabled.clone()));
             }
         }

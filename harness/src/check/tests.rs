@@ -333,6 +333,8 @@ fn saboteurs_of_single_features_are_found_by_their_invariant_and_a_shortest_stor
         &[
             ("unmounts-when-the-object-is-gone", "forced-delete", "S1", 2),
             ("tears-down-on-a-failed-refresh", "refresh", "S1", 5),
+            ("unmounts-on-a-partial-list", "partial-list", "S1", 5),
+            ("pulls-without-delay", "late-image", "L4", 144),
             ("unmounts-before-the-runtime-is-listed", "recovered", "S1", 4),
             ("takes-a-failed-mount-for-success", "secret-fails", "S2", 7),
             ("creates-as-desired", "resize-restart", "S3", 6),
@@ -394,6 +396,22 @@ fn who_tries_the_same_for_ever_is_found_when_the_search_is_stopped() {
         let story = Scenario::parse(&caught.story, "story.yaml").unwrap();
         assert!(matches!(story.steps.last().unwrap().verb, Verb::Heal), "{name}: it is left alone");
     }
+}
+
+/// Its twenty attempts within a minute are too deep for the whole search to come to among a thousand states.
+#[test]
+fn the_reduced_search_comes_deeper_with_as_many_states() {
+    let saboteur = crate::sabotage::Saboteur::named("mounts-without-delay").unwrap();
+    let scopes = [named("late-secret").unwrap().unwrap()];
+    assert_eq!(catch(saboteur, &scopes, 1000, false, true), None);
+    let caught = catch(saboteur, &scopes, 1000, true, true).unwrap();
+    assert_eq!((caught.by.as_str(), caught.steps), ("L4", 67));
+    // A hook that outlasts its grace is one that is slow.
+    let saboteur = crate::sabotage::Saboteur::named("ignores-a-shorter-grace").unwrap();
+    let mut scope = named("shorter-grace").unwrap().unwrap();
+    scope.budget.slow = true;
+    let caught = catch(saboteur, &[scope], 1000, true, true).unwrap();
+    assert_eq!((caught.by.as_str(), caught.steps), ("S15", 13));
 }
 
 /// Without any oracle: allocation, identity, removal, restart.
