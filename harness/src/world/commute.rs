@@ -96,7 +96,7 @@ fn has_unknowns(pod: &PodState) -> bool {
         c.instance.as_ref().is_some_and(|i| matches!(i.phase, InstancePhase::Unknown))
     };
     pod.observing.is_some()
-        || pod.containers.iter().any(|container| instance(container))
+        || pod.containers.iter().any(instance)
         || pod.sandbox.iter().chain(&pod.old_sandboxes).any(|s| matches!(s.phase, SandboxPhase::Unknown))
 }
 
