@@ -155,6 +155,9 @@ pub struct Check {
     /// Explore choices that commute once (partial-order reduction)
     #[arg(long)]
     pub reduce: bool,
+    /// Explore one of all states that differ only by which of pods that are alike is which
+    #[arg(long)]
+    pub symmetry: bool,
     /// Depth first: less memory, but no shortest counterexample and no livelocks
     #[arg(long, conflicts_with = "checkpoint")]
     pub depth_first: bool,
@@ -165,7 +168,7 @@ pub struct Check {
     #[arg(long, value_name = "FILE", requires = "scope")]
     pub checkpoint: Option<PathBuf>,
     /// Explore a node that is wrong in one historical way: a saboteur of `nodefold sim`; `all`: the table of them
-    #[arg(long, value_name = "NAME|all", conflicts_with_all = ["checkpoint", "depth_first", "reduce"])]
+    #[arg(long, value_name = "NAME|all", conflicts_with_all = ["checkpoint", "depth_first", "symmetry"])]
     pub sabotage: Option<String>,
     /// With `--sabotage`: how many states of each scope are explored before it counts as not found
     #[arg(long, value_name = "N", default_value_t = 4_000, requires = "sabotage")]

@@ -60,7 +60,9 @@ pub fn find(name: &str) -> Result<Scope> {
 fn one(scope: &Scope, args: &args::Check, out: &mut Out) -> Result<Ending> {
     let limit = args.time.as_deref().map(duration).transpose()?;
     let from = args.checkpoint.as_deref().filter(|file| file.exists()).map(read).transpose()?;
-    let how = Checked { jobs: args.jobs.max(1), reduce: args.reduce, depth_first: args.depth_first };
+    let (jobs, reduce, symmetry, depth_first) =
+        (args.jobs.max(1), args.reduce, args.symmetry, args.depth_first);
+    let how = Checked { jobs, reduce, symmetry, depth_first };
     let begun = Instant::now();
     let mut told = begun;
     let mut go_on = |progress: &Progress| {

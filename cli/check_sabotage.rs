@@ -78,8 +78,8 @@ fn explore(saboteurs: &[&'static Saboteur], scopes: &[Scope], args: &args::Check
                 loop {
                     let at = next.fetch_add(1, Ordering::Relaxed);
                     let Some(saboteur) = saboteurs.get(at) else { return };
-                    let oracles = catch(saboteur, scopes, args.states, true);
-                    let refinement = catch(saboteur, scopes, args.states, false);
+                    let oracles = catch(saboteur, scopes, args.states, args.reduce, true);
+                    let refinement = catch(saboteur, scopes, args.states, args.reduce, false);
                     let fared = Fared { saboteur, oracles, refinement };
                     done.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push((at, fared));
                 }

@@ -294,6 +294,12 @@ impl Api {
         self.config.gates
     }
 
+    /// The stored pods, each with what is remembered beside it: names that were removed and that the node may still know
+    /// (C5, W5), of containers and of volumes, with the generation that removed each.
+    pub fn pods_and_holds(&self) -> impl Iterator<Item = (&Arc<Value>, Vec<(&str, &str, u64)>)> {
+        self.store.of_kind("Pod").map(|(_, entry)| (&entry.object, entry.holds.parts()))
+    }
+
     /// Equal exactly when what is stored, the names held and the gates are.
     pub fn digest(&self) -> Digest {
         Digest(self.store.digest().wrapping_add(codec::hash(&self.config.gates).0))

@@ -5,8 +5,8 @@
 //! Records are taken apart field by field, so that a new field can't be forgotten here. Changes nothing.
 
 use crate::codec;
-use crate::ids::{ContainerId, OpId, PodUid, VolumeId};
-use crate::node::{Digest, Look, Node, Recovery, State};
+use crate::ids::{ContainerId, OpId, PodUid, Source, VolumeId};
+use crate::node::{Digest, Look, Node, ObjectRecord, Recovery, State};
 use crate::publish::mirror::{FullName, MirrorState};
 use crate::state::container::crash_backoff;
 use crate::state::{
@@ -14,21 +14,29 @@ use crate::state::{
     Sandbox, SandboxPhase, Shown, Stop, Surplus, Termination, Upkeep, VolumePhase, VolumeState,
 };
 use crate::time::{Nanos, Time};
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
-/// What is relative in a state: the moment, the epoch, and the names of operations.
+/// What is relative in a state: the moment, the epoch, and the names of operations and pods.
 struct Lens<'a> {
     node: &'a Node,
     now: Time,
     operation: &'a dyn Fn(OpId) -> OpId,
+    who: &'a dyn Fn(PodUid) -> PodUid,
 }
 
 impl Node {
+    /// The key of one pod's state alone, whoever the pod is.
+    pub fn canonical_of(&self, pod: PodUid, operation: &dyn Fn(OpId) -> OpId) -> Option<Digest> {
+        let lens = Lens { node: self, now: self.state.now, operation, who: &|pod| pod };
+        self.state.pods.get(&pod).map(|pod| lens.pod(pod))
+    }
+
     /// The key. `operation` gives each operation in flight a name that does not depend on how many came before it, and the
-    /// rest one and the same.
-    pub fn canonical(&self, operation: &dyn Fn(OpId) -> OpId) -> Digest {
-        let lens = Lens { node: self, now: self.state.now, operation };
+    /// rest one and the same; `who` gives each pod a UID of its own, so that two states that differ only by which of two
+    /// pods is which can be looked at as one.
+    pub fn canonical(&self, operation: &dyn Fn(OpId) -> OpId, who: &dyn Fn(PodUid) -> PodUid) -> Digest {
+        let lens = Lens { node: self, now: self.state.now, operation, who };
         let State {
             config,
             now: _,
@@ -53,8 +61,9 @@ impl Node {
         } = &self.state;
         let mut hashed: Vec<(PodUid, Digest)> = Vec::new();
         for (uid, pod) in pods {
-            hashed.push((*uid, lens.pod(pod)));
+            hashed.push((who(*uid), lens.pod(pod)));
         }
+        hashed.sort();
         let Recovery {
             mounts,
             runtime,
@@ -63,22 +72,35 @@ impl Node {
             unclaimed_mounts,
             mounted_meanwhile,
         } = recovery;
+        // Of what was found, the order says nothing.
         let containers: Vec<(PodUid, ContainerId)> =
-            unclaimed_containers.iter().map(|c| (c.pod, c.container.clone())).collect();
+            sorted(unclaimed_containers.iter().map(|c| (who(c.pod), c.container.clone())));
         let sandboxes: Vec<(PodUid, u32, bool)> =
-            unclaimed_sandboxes.iter().map(|s| (s.pod, s.attempt, s.ready)).collect();
+            sorted(unclaimed_sandboxes.iter().map(|s| (who(s.pod), s.attempt, s.ready)));
         let found: Vec<(PodUid, VolumeId)> =
-            unclaimed_mounts.iter().map(|m| (m.pod, m.volume.clone())).collect();
-        let mut looks: Vec<(OpId, PodUid)> =
-            observations.iter().map(|(op, uid)| ((lens.operation)(*op), *uid)).collect();
-        looks.sort();
-        let recovery =
-            (lens.look(mounts), lens.look(runtime), containers, sandboxes, (found, mounted_meanwhile));
-        let waits = (allocator_wake.map(|(at, why)| (lens.ahead(at), why)), queue, preemptors, looks);
+            sorted(unclaimed_mounts.iter().map(|m| (who(m.pod), m.volume.clone())));
+        let meanwhile: Vec<(PodUid, &VolumeId)> =
+            sorted(mounted_meanwhile.iter().map(|(pod, volume)| (who(*pod), volume)));
+        let looks: Vec<(OpId, PodUid)> =
+            sorted(observations.iter().map(|(op, uid)| (lens.op(*op), who(*uid))));
+        let all = |pods: &BTreeSet<PodUid>| sorted(pods.iter().map(|pod| who(*pod)));
+        let objects: Vec<_> = objects
+            .iter()
+            .map(|(object, ObjectRecord { version, gone, users })| (object, (version, gone, all(users))))
+            .collect();
+        let recovery = (lens.look(mounts), lens.look(runtime), containers, sandboxes, (found, meanwhile));
+        let waits =
+            (allocator_wake.map(|(at, why)| (lens.ahead(at), why)), all(queue), all(preemptors), looks);
         let order = (lens.arrivals(), lens.waiting_order());
         let known = (&config.node, sources_ready, objects, lens.mirrors(mirrors));
         codec::hash(&(hashed, recovery, waits, order, known))
     }
+}
+
+fn sorted<T: Ord>(entries: impl Iterator<Item = T>) -> Vec<T> {
+    let mut entries: Vec<T> = entries.collect();
+    entries.sort();
+    entries
 }
 
 impl Lens<'_> {
@@ -112,9 +134,9 @@ impl Lens<'_> {
         mirrors.iter().map(one).collect()
     }
 
-    /// Pods in the order in which they were first seen: static pods of one name take turns by it.
+    /// Static pods in the order in which they were first seen: those of one name take turns by it.
     fn arrivals(&self) -> Vec<PodUid> {
-        self.by(|pod| Some(pod.arrived.0))
+        self.by(|pod| (pod.pod.source == Source::File).then_some(pod.arrived.0))
     }
 
     /// Pods that want allocation, longest waiting first.
@@ -126,7 +148,7 @@ impl Lens<'_> {
         let numbered = self.node.state.pods.iter().filter_map(|(uid, pod)| Some((number(pod)?, *uid)));
         let mut pods: Vec<(u64, PodUid)> = numbered.collect();
         pods.sort();
-        pods.into_iter().map(|(_, uid)| uid).collect()
+        pods.into_iter().map(|(_, uid)| (self.who)(uid)).collect()
     }
 
     fn pod(&self, state: &PodState) -> Digest {

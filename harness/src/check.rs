@@ -8,6 +8,7 @@
 mod place;
 mod saboteurs;
 mod scope;
+mod symmetry;
 
 pub use place::{Place, Step, Unbegun};
 pub use saboteurs::{Caught, catch};
@@ -40,6 +41,8 @@ pub struct Checked {
     pub jobs: usize,
     /// Choices that commute are explored once.
     pub reduce: bool,
+    /// Of places that differ only by which of pods that are alike is which, one is explored.
+    pub symmetry: bool,
     /// Depth first: less memory, no shortest story, no traps.
     pub depth_first: bool,
 }
@@ -50,6 +53,8 @@ pub struct Outcome {
     pub report: Report,
     /// Of what is wrong: what, and a scenario that shows it.
     pub found: Option<(String, String)>,
+    /// How many steps that takes from the scope's beginning on.
+    pub steps: usize,
     /// Where a search that was stopped can go on.
     pub checkpoint: Option<Checkpoint>,
 }
@@ -67,6 +72,7 @@ pub fn check(
         Err(Unbegun::Unusable(why)) => return Err(why),
         Err(Unbegun::Broken(what)) => return Ok(broken_before(scope, what)),
     };
+    let beginning = if how.symmetry { beginning.symmetric() } else { beginning };
     let options = Options { jobs: how.jobs, reduce: how.reduce, liveness: !how.depth_first };
     let (mut report, checkpoint) = match (how.depth_first, from) {
         (true, _) => (depth_first(&beginning, options, go_on), None),
@@ -74,8 +80,9 @@ pub fn check(
         (false, Some(from)) => nodefold_model::explore::resume(&beginning, from, options, go_on)?,
     };
     if let (None, Some(stopped)) = (&report.found, &checkpoint) {
-        report.found = restless(&beginning, &stopped.farthest());
+        report.found = restless(&beginning, &stopped.farthest(), how.reduce);
     }
+    let mut length = 0;
     let found = report.found.as_ref().map(|found| {
         let (what, cycle) = match &found.what {
             Wrong::Broken(what) => (what.clone(), &[][..]),
@@ -83,7 +90,7 @@ pub fn check(
                 ("L4: from here on nothing settles: it goes round and round".to_owned(), &cycle[..])
             }
             Wrong::DeadEnd => {
-                let end = beginning.after(&found.path);
+                let end = beginning.after(&found.path, how.reduce);
                 // The oracles know which promise it is that stays unkept.
                 let judged = end.as_ref().and_then(|end| end.at_rest().err());
                 let why = end.map(|end| end.unsettled()).unwrap_or_default();
@@ -91,19 +98,20 @@ pub fn check(
                 (judged.unwrap_or_else(told), &[][..])
             }
         };
-        let steps = choices_of(&beginning, &[&found.path[..], cycle].concat());
+        let steps = choices_of(&beginning, &[&found.path[..], cycle].concat(), how.reduce);
+        length = steps.len();
         (what.clone(), scope.story(&beginning, &steps, &what))
     });
-    Ok(Outcome { report, found, checkpoint })
+    Ok(Outcome { report, found, steps: length, checkpoint })
 }
 
 /// A search that was stopped can't tell a trap from what it has not seen yet; what tries the same for ever never lets it end.
 /// So the farthest state is left alone instead, and if that shows something, where on the way there it began to.
-fn restless(beginning: &Place, path: &[u16]) -> Option<Found> {
-    beginning.after(path)?.at_rest().err()?;
+fn restless(beginning: &Place, path: &[u16], reduce: bool) -> Option<Found> {
+    beginning.after(path, reduce)?.at_rest().err()?;
     let mut place = beginning.clone();
-    for (taken, step) in choices_of(beginning, path).iter().enumerate() {
-        place.do_it(step).ok()?;
+    for taken in 0..path.len() {
+        place = place.after(&path[taken..=taken], reduce)?;
         if let Err(what) = place.at_rest() {
             return Some(Found { what: Wrong::Broken(what), path: path[..=taken].to_vec() });
         }
@@ -116,7 +124,7 @@ fn broken_before(scope: &Scope, what: String) -> Outcome {
     let found = Found { what: Wrong::Broken(what.clone()), path: Vec::new() };
     let report = Report { progress: Progress::default(), settled: 0, complete: false, found: Some(found) };
     let story = scope.setup_alone(&what);
-    Outcome { report, found: Some((what, story)), checkpoint: None }
+    Outcome { report, found: Some((what, story)), steps: 0, checkpoint: None }
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 mod agent;
 mod canonical;
 mod choice;
+mod commute;
 mod content;
 mod crash;
 mod effect;
@@ -27,6 +28,7 @@ mod server;
 mod usage;
 mod writes;
 
+pub use canonical::Renaming;
 pub(crate) use canonical::without_times;
 pub use choice::{Choice, Chooser, Earliest, Enabled};
 pub use fault::{CrashPoint, Fault};
@@ -333,6 +335,11 @@ impl World {
     /// The operation will fail.
     pub fn is_doomed(&self, key: &OpKey) -> bool {
         self.inflight.get(key).is_some_and(|op| op.fate.is_some())
+    }
+
+    /// The list that the operation gives will not be whole.
+    pub fn is_cut_short(&self, key: &OpKey) -> bool {
+        self.inflight.get(key).is_some_and(|op| op.leaves_out.is_some())
     }
 
     /// Processes that run and were not told to end, by pod and container name.

@@ -88,6 +88,11 @@ impl DynamicRules {
         }
     }
 
+    /// What a later request on the pod will be judged by, in words that are equal when it is.
+    pub fn memory(&self, pod: &Value) -> Option<String> {
+        self.removed.get(uid(pod)).map(|removed| format!("{removed:?}"))
+    }
+
     /// A pod's object is gone.
     pub fn gone(&mut self, pod: &Value) {
         self.removed.remove(uid(pod));

@@ -35,8 +35,9 @@ pub trait World: Clone + Send {
     fn is_fault(&self, choice: &Self::Choice) -> bool;
     /// Everything asked for is so, and nothing more is to be done: where things must be able to end.
     fn is_settled(&self) -> bool;
-    /// One of the choices that may go first for all of them (partial-order reduction): it commutes with whatever else
-    /// can happen before it, and shows nothing that a property looks at.
+    /// One of the choices that may go first for all of them (partial-order reduction: a persistent set of one): it commutes
+    /// with whatever else can happen before it, nothing that can happen before it rules it out, and it shows nothing that
+    /// a property looks at. What goes on so for ever is a livelock, and found as one: no other choice is put off by it.
     fn first(&self, choices: &[Self::Choice]) -> Option<usize>;
 }
 
@@ -60,7 +61,7 @@ pub struct Progress {
 pub struct Options {
     /// Threads.
     pub jobs: usize,
-    /// Explore [`World::first`] alone where there is one.
+    /// Explore [`World::first`] alone where there is one, as part of the step that leads there.
     pub reduce: bool,
     /// Keep the graph and look for traps.
     pub liveness: bool,
@@ -105,20 +106,43 @@ pub enum Wrong {
     DeadEnd,
 }
 
-/// The choices of a path.
-pub fn choices_of<W: World>(beginning: &W, path: &[u16]) -> Vec<W::Choice> {
+/// The choices of a path, each with those that a reduced search takes along with it.
+pub fn choices_of<W: World>(beginning: &W, path: &[u16], reduce: bool) -> Vec<W::Choice> {
     let mut world = beginning.clone();
     let mut choices = Vec::new();
     let mut taken = Vec::new();
     for nth in path {
         world.choices(&mut choices);
-        let Some(choice) = choices.get(usize::from(*nth)) else { break };
-        taken.push(choice.clone());
-        if world.take(choice).is_err() || world.broken().is_some() {
+        let Some(choice) = choices.get(usize::from(*nth)).cloned() else { break };
+        let kept = |choice: &W::Choice| taken.push(choice.clone());
+        if advance(&mut world, &choice, reduce, &mut choices, kept).is_err() || world.broken().is_some() {
             break;
         }
     }
     taken
+}
+
+/// No chain of choices that go first is longer, unless it never ends: then its states count as others do.
+const MOST_TAKEN_ALONG: usize = 256;
+
+/// Takes a choice, and where the search is reduced whatever then goes first for all others: one step of the search, since
+/// no state in between has another way out that matters. `told` hears each choice before it is taken.
+fn advance<W: World>(
+    world: &mut W,
+    choice: &W::Choice,
+    reduce: bool,
+    spare: &mut Vec<W::Choice>,
+    mut told: impl FnMut(&W::Choice),
+) -> Result<(), String> {
+    told(choice);
+    world.take(choice)?;
+    for _ in 0..if reduce { MOST_TAKEN_ALONG } else { 0 } {
+        world.choices(spare);
+        let Some(first) = world.first(spare) else { break };
+        told(&spare[first]);
+        world.take(&spare[first])?;
+    }
+    Ok(())
 }
 
 /// The choices to explore: all, or one that goes first.

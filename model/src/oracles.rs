@@ -112,8 +112,8 @@ impl Oracles {
     }
 
     /// What they remember, without record numbers and times (see [`WorldView::memory`]).
-    pub fn memory(&self, out: &mut Vec<u8>) {
-        self.world.memory(out);
+    pub fn memory(&self, who: &dyn Fn(PodUid) -> PodUid, out: &mut Vec<u8>) {
+        self.world.memory(who, out);
     }
 
     /// How many pods, instances, versions and operations are remembered: bounded by what lives, whatever the trace's

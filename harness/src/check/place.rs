@@ -1,15 +1,33 @@
 //! A place in a scope: the world, who judges it, and how much of the story and of what may go wrong is left.
+//!
+//! **What goes first** in a reduced search ([`explore::World::first`]) is one choice with which all others commute until it is
+//! taken, so that every order of them leads where one with it in front leads, and which no property looks at:
+//!
+//! * *A status write's effect and answer*, once the story is told and nothing can crash: only the API server's rules for
+//!   further requests read statuses. A write that follows from itself for ever is a livelock, with or without the rest.
+//! * *An operation's effect that is unseen* (`world/commute.rs`), where nothing can crash or be made to fail, operations end
+//!   at once, and the rest of the story only asks for pods. Between a command and its answer the agent knows nothing of the
+//!   host but by looking, and nothing makes it look; time does not pass while something can happen; requests touch the API
+//!   alone. So only another operation could tell: one on its way is in the table; one that the agent would ask for before
+//!   the answer, about the same volume, container or sandbox, is a violation when it is asked for (S1, S2, S6, S12),
+//!   whatever the host has done by then, since oracles and specification judge commands by answers. Each such effect
+//!   ends an operation and asks for nothing, so there is no cycle of them, and nothing is put off for ever.
+//!
+//! Where something can still crash or fail, what was done and not yet answered is the very thing to be explored: nothing
+//! goes first.
 
 use super::Subject;
 use super::scope::Scope;
+use super::symmetry;
 use crate::act::{Acted, act};
 use crate::record::Record;
 use crate::run::node_config_of;
 use crate::scenario::{Budget, Crash, PodRef, Verb};
 use crate::stage::Simulation;
-use crate::world::{Choice, Earliest, Enabled, Ending, Fault, OpKind, World};
+use crate::world::{Choice, Earliest, Enabled, Ending, Fault, OpKind, Renaming, World};
 use nodefold_core::command::TraceEntry;
 use nodefold_core::event::ErrorClass;
+use nodefold_core::ids::PodUid;
 use nodefold_core::time::{Nanos, Time};
 use nodefold_model::{Oracles, explore};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -44,7 +62,7 @@ pub enum Step {
     AgentDies,
     /// The host dies.
     HostDies,
-    /// An operation will fail.
+    /// An operation will fail, or show less than there is.
     Fails(Fault),
     /// A process ends by itself.
     Exits {
@@ -65,6 +83,8 @@ pub struct Place {
     story: Arc<[Verb]>,
     told: usize,
     left: Budget,
+    /// Places that differ only by which of pods that are alike is which have the same key.
+    symmetric: bool,
 }
 
 impl Clone for Place {
@@ -79,6 +99,7 @@ impl Clone for Place {
             story: self.story.clone(),
             told: self.told,
             left: self.left,
+            symmetric: self.symmetric,
         }
     }
 }
@@ -93,7 +114,7 @@ impl Place {
         world.server_mut().answered_by(subject.driven.answers);
         world.set_refined(subject.driven.refined);
         world.set_instant(true);
-        world.server_mut().remember_writes();
+        world.server_mut().remember_requests();
         world.server_mut().refuse_names_in_flight(!scope.trusting);
         let mut place = Place {
             world: Some(world),
@@ -102,6 +123,7 @@ impl Place {
             story: scope.steps.clone().into(),
             told: 0,
             left: scope.budget,
+            symmetric: false,
         };
         place.settle()?;
         for verb in &scope.setup {
@@ -109,6 +131,11 @@ impl Place {
             place.settle()?;
         }
         Ok(place)
+    }
+
+    /// From here on places that differ only by which of pods that are alike is which count once.
+    pub fn symmetric(self) -> Place {
+        Place { symmetric: true, ..self }
     }
 
     fn settle(&mut self) -> Result<(), Unbegun> {
@@ -193,6 +220,10 @@ impl Place {
     pub(super) fn do_it(&mut self, step: &Step) -> Result<(), String> {
         let verb = match step {
             Step::World(enabled) => {
+                if let (true, Some(left)) = (self.is_waiting_for_the_story(enabled), &mut self.left.patience)
+                {
+                    *left -= 1;
+                }
                 if let Some(world) = &mut self.world {
                     world.step_enabled(enabled).map_err(|error| error.to_string())?;
                 }
@@ -212,7 +243,9 @@ impl Place {
                 Verb::Crash(Crash::Host)
             }
             Step::Fails(fault) => {
-                self.left.failures -= 1;
+                let is_partial = matches!(fault, Fault::Partial { .. });
+                let left = if is_partial { &mut self.left.partial_lists } else { &mut self.left.failures };
+                *left -= 1;
                 Verb::Fault(fault.clone())
             }
             Step::Exits { pod, container } => {
@@ -238,9 +271,9 @@ impl Place {
     }
 
     /// Where a path leads.
-    pub(super) fn after(&self, path: &[u16]) -> Option<Place> {
+    pub(super) fn after(&self, path: &[u16], reduce: bool) -> Option<Place> {
         let mut place = self.clone();
-        for step in explore::choices_of(self, path) {
+        for step in explore::choices_of(self, path, reduce) {
             place.do_it(&step).ok()?;
         }
         Some(place)
@@ -278,6 +311,33 @@ impl Place {
         left
     }
 
+    /// It is the node's deadline, and the story is not told.
+    fn is_waiting_for_the_story(&self, enabled: &Enabled) -> bool {
+        enabled.choice == Choice::Tick && self.told < self.story.len()
+    }
+
+    /// The key with pods renamed.
+    pub(super) fn key_as(&self, who: Option<&Renaming>) -> u128 {
+        let memory = |who: &dyn Fn(PodUid) -> PodUid| {
+            let mut bytes = Vec::with_capacity(1024);
+            if let Some(oracles) = &self.oracles {
+                oracles.memory(who, &mut bytes);
+            }
+            nodefold_core::codec::hash_bytes(&bytes).0
+        };
+        let memory = match who {
+            None => *self.memory.get_or_init(|| memory(&|pod| pod)),
+            Some(who) => memory(&|pod| who.of(pod)),
+        };
+        let mut bytes = Vec::with_capacity(64);
+        bytes.extend(self.world().canonical_as(who).to_le_bytes());
+        bytes.extend(memory.to_le_bytes());
+        bytes.extend([self.told as u8, self.left.agent_crashes, self.left.host_crashes]);
+        bytes.extend([self.left.failures, self.left.exits, self.left.partial_lists]);
+        bytes.push(self.left.patience.unwrap_or_default());
+        nodefold_core::codec::hash_bytes(&bytes).0
+    }
+
     fn faults(&self, enabled: &[Enabled], out: &mut Vec<Step>) {
         let world = self.world();
         if self.left.agent_crashes > 0 && world.is_agent_alive() {
@@ -301,6 +361,15 @@ impl Place {
                     (ErrorClass::Uncertain, false),
                 ] {
                     out.push(Step::Fails(Fault::Fail { operation: operation.clone(), class, done }));
+                }
+            }
+        }
+        if self.left.partial_lists > 0 {
+            for enabled in enabled {
+                let Choice::Effect(key) = &enabled.choice else { continue };
+                if key.kind == OpKind::ObserveRuntime && !world.is_cut_short(key) {
+                    let operation = world.label_of_operation(key);
+                    out.push(Step::Fails(Fault::Partial { operation, leaves_out: u64::MAX }));
                 }
             }
         }
@@ -329,7 +398,8 @@ impl explore::World for Place {
         for enabled in &enabled {
             // Unless operations may be slow, time passes only when nothing else can happen.
             let waits = enabled.due > self.world().now();
-            if !waits || self.left.slow || !busy {
+            let impatient = self.left.patience == Some(0) && self.is_waiting_for_the_story(enabled);
+            if (!waits || self.left.slow || !busy) && !impatient {
                 out.push(Step::World(enabled.clone()));
             }
         }
@@ -350,19 +420,13 @@ impl explore::World for Place {
     }
 
     fn key(&self) -> u128 {
-        let memory = *self.memory.get_or_init(|| {
-            let mut bytes = Vec::with_capacity(1024);
-            if let Some(oracles) = &self.oracles {
-                oracles.memory(&mut bytes);
-            }
-            nodefold_core::codec::hash_bytes(&bytes).0
-        });
-        let mut bytes = Vec::with_capacity(64);
-        bytes.extend(self.world().canonical().to_le_bytes());
-        bytes.extend(memory.to_le_bytes());
-        bytes.extend([self.told as u8, self.left.agent_crashes, self.left.host_crashes]);
-        bytes.extend([self.left.failures, self.left.exits]);
-        nodefold_core::codec::hash_bytes(&bytes).0
+        let rest = &self.story[self.told..];
+        let alike = if self.symmetric { symmetry::alike(self.world(), rest) } else { Vec::new() };
+        if alike.len() < 2 {
+            return self.key_as(None);
+        }
+        let renamings = symmetry::renamings(self.world(), alike);
+        renamings.iter().map(|who| self.key_as(Some(who))).min().unwrap_or_default()
     }
 
     fn is_fault(&self, step: &Step) -> bool {
@@ -376,24 +440,62 @@ impl explore::World for Place {
         self.told == self.story.len() && self.world().is_settled(EVER) && self.leftovers().is_empty()
     }
 
-    /// A status write is seen by nobody but the API's rules for further requests. Once the story is told and nothing can
-    /// crash any more, when it comes makes no difference.
+    /// See the file's head.
     fn first(&self, steps: &[Step]) -> Option<usize> {
-        let quiet =
-            self.told == self.story.len() && self.left.agent_crashes == 0 && self.left.host_crashes == 0;
-        if !quiet {
+        let left = &self.left;
+        if left.agent_crashes > 0 || left.host_crashes > 0 {
             return None;
         }
-        steps.iter().position(|step| match step {
-            Step::World(Enabled { choice: Choice::Effect(key) | Choice::Answer(key), .. }) => {
-                key.kind == OpKind::Status
-            }
-            Step::World(_)
-            | Step::Story
-            | Step::AgentDies
-            | Step::HostDies
-            | Step::Fails(_)
-            | Step::Exits { .. } => false,
-        })
+        if self.told == self.story.len()
+            && let Some(status) = steps.iter().position(is_of_a_status)
+        {
+            return Some(status);
+        }
+        if left.failures > 0 || left.slow || !self.story[self.told..].iter().all(asks_for_pods) {
+            return None;
+        }
+        let unseen = self.world().unseen_effect()?;
+        let is_it = |step: &Step| match step {
+            Step::World(Enabled { choice: Choice::Effect(key), .. }) => key == unseen,
+            Step::World(_) | Step::Story | Step::AgentDies | Step::HostDies => false,
+            Step::Fails(_) | Step::Exits { .. } => false,
+        };
+        steps.iter().position(is_it)
+    }
+}
+
+/// The effect or the answer of a status write.
+fn is_of_a_status(step: &Step) -> bool {
+    match step {
+        Step::World(Enabled { choice: Choice::Effect(key) | Choice::Answer(key), .. }) => {
+            key.kind == OpKind::Status
+        }
+        Step::World(_) | Step::Story | Step::AgentDies | Step::HostDies => false,
+        Step::Fails(_) | Step::Exits { .. } => false,
+    }
+}
+
+/// A request about a pod, and nothing else: it looks at no host, and changes nothing that a host reads.
+fn asks_for_pods(verb: &Verb) -> bool {
+    match verb {
+        Verb::Create(object) | Verb::Update(object) => object["kind"] == "Pod",
+        Verb::Delete(target) => target.kind == "Pod",
+        Verb::Dynamic(..) | Verb::Resize(..) | Verb::Ephemeral(..) | Verb::Mark(_) => true,
+        Verb::Status(..)
+        | Verb::Advance(_)
+        | Verb::Settle(_)
+        | Verb::Exit { .. }
+        | Verb::Probe { .. }
+        | Verb::Usage { .. }
+        | Verb::Hold(_)
+        | Verb::Release(_)
+        | Verb::Fail(..)
+        | Verb::Crash(_)
+        | Verb::Set(_)
+        | Verb::Step(_)
+        | Verb::Choose(_)
+        | Verb::Fault(_)
+        | Verb::Heal
+        | Verb::Expect(_) => false,
     }
 }

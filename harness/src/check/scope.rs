@@ -6,7 +6,7 @@ use nodefold_core::time::Nanos;
 use nodefold_k8s::InputError;
 
 /// The named scopes.
-pub const NAMED: [(&str, &str); 37] = [
+pub const NAMED: [(&str, &str); 41] = [
     ("add-container", include_str!("scopes/add-container.yaml")),
     ("swap-volume", include_str!("scopes/swap-volume.yaml")),
     ("collide", include_str!("scopes/collide.yaml")),
@@ -44,6 +44,10 @@ pub const NAMED: [(&str, &str); 37] = [
     ("probes-recovered", include_str!("scopes/probes-recovered.yaml")),
     ("changed-before-running", include_str!("scopes/changed-before-running.yaml")),
     ("name-in-use", include_str!("scopes/name-in-use.yaml")),
+    ("alike", include_str!("scopes/alike.yaml")),
+    ("partial-list", include_str!("scopes/partial-list.yaml")),
+    ("late-secret", include_str!("scopes/late-secret.yaml")),
+    ("late-image", include_str!("scopes/late-image.yaml")),
 ];
 
 /// The scope of that name.

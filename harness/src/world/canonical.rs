@@ -1,19 +1,24 @@
 //! The canonical key of a world (DESIGN §7): what surrounds the node and the node, without what no future can tell: how
 //! operations are numbered, when things happened, which addresses and versions were given out.
+//!
+//! A key can also be taken with pods renamed ([`Renaming`]): everything in it that says which pod is meant says it by the new
+//! UID, and whatever was in the order of UIDs or names is sorted anew. A world and itself renamed go on the same as long as
+//! nothing prefers one of the pods ([`World::alike`]); `check/symmetry.rs` makes the one key of all such worlds of it.
 
 use super::World;
 use super::choice::Choice;
-use super::inflight::{InFlight, Numbers, OpKey, Phase};
+use super::inflight::{InFlight, Numbers, OpKey, Phase, number_of};
 use super::mounts::MountTable;
 use super::runtime::{Runtime, State};
 use crate::brain::Brain;
 use nodefold_core::codec;
 use nodefold_core::command::Action;
 use nodefold_core::event::{ErrorClass, Fact, SeenState};
-use nodefold_core::ids::OpId;
+use nodefold_core::ids::{OpId, PodUid};
 use nodefold_core::status::{ContainerState, PodStatus};
 use nodefold_core::time::Nanos;
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::Arc;
 
@@ -43,33 +48,59 @@ pub(super) struct NodeKey {
     key: u128,
 }
 
+/// Other UIDs for some pods: each gets one of theirs.
+pub struct Renaming(pub(crate) BTreeMap<PodUid, PodUid>);
+
+impl Renaming {
+    /// The pod's UID.
+    pub fn of(&self, pod: PodUid) -> PodUid {
+        self.0.get(&pod).copied().unwrap_or(pod)
+    }
+}
+
 impl World {
     /// The key. Two worlds that have the same go on the same.
     pub fn canonical(&self) -> u128 {
+        self.canonical_as(None)
+    }
+
+    /// The key with pods renamed.
+    pub fn canonical_as(&self, who: Option<&Renaming>) -> u128 {
         let mut out = Vec::with_capacity(1024);
-        out.extend(self.node_key().to_le_bytes());
-        for (key, op) in self.inflight.parts() {
+        out.extend(self.node_key(who).to_le_bytes());
+        all(who, self.inflight.parts(), &mut out, |(key, op), out| {
             // Where operations end when somebody picks them, nothing of them depends on the time.
-            let hash =
-                if self.instant { op.hash(|op| self.operation(key, op)) } else { self.operation(key, op) };
+            let hash = if self.instant && who.is_none() {
+                op.hash(|op| self.operation(key, op, who))
+            } else {
+                self.operation(key, op, who)
+            };
             out.extend(hash.to_le_bytes());
-        }
-        for (choice, due) in &self.pending {
-            pending(choice, &mut out);
+        });
+        all(who, &self.pending, &mut out, |(choice, due), out| {
+            pending(choice, who, out);
             if matches!(choice, Choice::GraceOver { .. }) || !self.instant {
-                codec::encode(&due.since(self.now), &mut out);
+                codec::encode(&due.since(self.now), out);
             }
-        }
-        for part in [
-            self.runtime.hash(|runtime| hashed(|out| containers(runtime, out))),
-            self.mounts.hash(|mounts| hashed(|out| mounted(mounts, out))),
-            self.server.hash(|server| hashed(|out| server.canonical(out))),
-        ] {
+        });
+        let (runtime, mounts, server) = match who {
+            None => (
+                self.runtime.hash(|runtime| hashed(|out| containers(runtime, None, out))),
+                self.mounts.hash(|mounts| hashed(|out| mounted(mounts, None, out))),
+                self.server.hash(|server| hashed(|out| server.canonical(None, out))),
+            ),
+            Some(_) => (
+                hashed(|out| containers(&self.runtime, who, out)),
+                hashed(|out| mounted(&self.mounts, who, out)),
+                hashed(|out| self.server.canonical(who, out)),
+            ),
+        };
+        for part in [runtime, mounts, server] {
             out.extend(part.to_le_bytes());
         }
-        for ((pod, id, kind), last) in &self.probes {
-            codec::encode(&(pod, id, kind, last), &mut out);
-        }
+        all(who, &self.probes, &mut out, |((pod, id, kind), last), out| {
+            codec::encode(&(renamed(who, *pod), id, kind, last), out);
+        });
         codec::encode(&(self.agent.is_alive(), self.told == self.facts), &mut out);
         // The node takes its times from when it heard something last.
         let behind = self.agent.brain().node().map(|node| self.faults.node_time(self.now).since(node.now()));
@@ -80,8 +111,39 @@ impl World {
         codec::hash_bytes(&out).0
     }
 
-    fn node_key(&self) -> u128 {
+    /// Pods that could be each other: nothing in the world and no decision of the node prefers one by its UID or its name.
+    pub fn alike(&self) -> Vec<PodUid> {
+        let mut memory = Vec::new();
+        self.agent.brain().memory(&mut memory);
+        let prefers = !memory.is_empty()
+            || !self.faults.are_none()
+            || !self.rules.are_none()
+            || !self.usage.is_empty()
+            || !self.server.forbidden().is_empty();
+        if prefers { Vec::new() } else { self.server.alike() }
+    }
+
+    /// What the node knows of a pod, whoever that is: to tell most pods apart without taking a whole key.
+    pub fn canonical_of(&self, pod: PodUid) -> Option<u128> {
+        let numbers: Numbers = self.numbered(|_| PodUid(0));
+        let number = |op: OpId| numbers.get(&op).copied().unwrap_or(OpId(0));
+        self.agent.brain().node()?.canonical_of(pod, &number).map(|digest| digest.0)
+    }
+
+    /// What operations on their way are called, with pods renamed.
+    fn numbered(&self, who: impl Fn(PodUid) -> PodUid) -> Numbers {
+        let number = |(key, op): (&OpKey, &InFlight)| (op.command.op, number_of(key, who(key.pod)));
+        self.inflight.iter().map(number).collect()
+    }
+
+    fn node_key(&self, who: Option<&Renaming>) -> u128 {
         let (brain, numbers) = (self.agent.shared_brain(), self.inflight.numbers());
+        if let Some(who) = who {
+            let numbers = self.numbered(|pod| who.of(pod));
+            let number = |op: OpId| numbers.get(&op).copied().unwrap_or(OpId(0));
+            let node = brain.node().map(|node| node.canonical(&number, &|pod| who.of(pod)).0);
+            return hashed(|out| codec::encode(&node, out));
+        }
         if let Some(known) = &*self.node_key.borrow()
             && Arc::ptr_eq(&known.brain, brain)
             && Arc::ptr_eq(&known.numbers, numbers)
@@ -89,7 +151,7 @@ impl World {
             return known.key;
         }
         let number = |op: OpId| numbers.get(&op).copied().unwrap_or(OpId(0));
-        let node = brain.node().map(|node| node.canonical(&number).0);
+        let node = brain.node().map(|node| node.canonical(&number, &|pod| pod).0);
         let key = hashed(|out| {
             codec::encode(&node, out);
             brain.memory(out);
@@ -99,10 +161,10 @@ impl World {
         key
     }
 
-    fn operation(&self, key: &OpKey, op: &InFlight) -> u128 {
+    fn operation(&self, key: &OpKey, op: &InFlight, who: Option<&Renaming>) -> u128 {
         hashed(|out| {
-            named(key, out);
-            codec::encode(&(op.orphan, op.lingers, op.fate.is_some()), out);
+            named(key, who, out);
+            codec::encode(&(op.orphan, op.lingers, op.fate.is_some(), op.leaves_out), out);
             if let Some(fate) = &op.fate {
                 codec::encode(&(fate.done, fate.error.class), out);
             }
@@ -112,7 +174,7 @@ impl World {
                 Phase::Held { remaining } => codec::encode(&(1u8, self.relevant(*remaining)), out),
                 Phase::Done { at, answer } => {
                     codec::encode(&(2u8, self.relevant(at.since(self.now))), out);
-                    answered(answer, out);
+                    answered(answer, who, out);
                 }
             }
         })
@@ -124,55 +186,84 @@ impl World {
     }
 }
 
-fn hashed(write: impl FnOnce(&mut Vec<u8>)) -> u128 {
+pub(super) fn hashed(write: impl FnOnce(&mut Vec<u8>)) -> u128 {
     let mut out = Vec::with_capacity(1024);
     write(&mut out);
     codec::hash_bytes(&out).0
 }
 
-fn containers(runtime: &Runtime, out: &mut Vec<u8>) {
-    for ((pod, attempt), sandbox) in &runtime.sandboxes {
-        codec::encode(&(pod, attempt, sandbox.ready, sandbox.ip.is_some()), out);
-    }
-    for ((pod, id), container) in &runtime.containers {
+fn renamed(who: Option<&Renaming>, pod: PodUid) -> PodUid {
+    who.map_or(pod, |who| who.of(pod))
+}
+
+/// Writes each of what is in the order of UIDs or names: where pods are renamed, in the order of what was written.
+pub(super) fn all<E>(
+    who: Option<&Renaming>,
+    entries: impl IntoIterator<Item = E>,
+    out: &mut Vec<u8>,
+    write: impl Fn(&E, &mut Vec<u8>),
+) {
+    let Some(_) = who else {
+        entries.into_iter().for_each(|entry| write(&entry, out));
+        return;
+    };
+    let written = |entry: E| {
+        let mut bytes = Vec::new();
+        write(&entry, &mut bytes);
+        bytes
+    };
+    let mut written: Vec<Vec<u8>> = entries.into_iter().map(written).collect();
+    written.sort();
+    codec::encode(&written, out);
+}
+
+fn containers(runtime: &Runtime, who: Option<&Renaming>, out: &mut Vec<u8>) {
+    all(who, &runtime.sandboxes, out, |((pod, attempt), sandbox), out| {
+        codec::encode(&(renamed(who, *pod), attempt, sandbox.ready, sandbox.ip.is_some()), out);
+    });
+    all(who, &runtime.containers, out, |((pod, id), container), out| {
         let state = match &container.state {
             State::Created => (0, 0),
             State::Running { .. } => (1, 0),
             State::Exited(exit) => (2, exit.code),
         };
-        codec::encode(&(pod, id, container.sandbox, &container.mounts, state), out);
+        codec::encode(&(renamed(who, *pod), id, container.sandbox, &container.mounts, state), out);
         let _ = write!(out, "{:?}{:?}{:?}", container.ending, container.probes, container.obeys_after);
-    }
-    if !runtime.foretold().is_empty() {
-        let _ = write!(out, "{:?}", runtime.foretold());
-    }
+    });
+    all(who, runtime.foretold(), out, |((pod, name), probes), out| {
+        codec::encode(&(renamed(who, *pod), name), out);
+        let _ = write!(out, "{probes:?}");
+    });
 }
 
-fn mounted(mounts: &MountTable, out: &mut Vec<u8>) {
-    for seen in mounts.list() {
-        codec::encode(&(seen.pod, &seen.volume), out);
-    }
+fn mounted(mounts: &MountTable, who: Option<&Renaming>, out: &mut Vec<u8>) {
+    all(who, mounts.list(), out, |seen, out| codec::encode(&(renamed(who, seen.pod), &seen.volume), out));
 }
 
-fn named(key: &OpKey, out: &mut Vec<u8>) {
-    codec::encode(&(key.kind as u8, key.pod, &*key.subject, key.repeat), out);
+fn named(key: &OpKey, who: Option<&Renaming>, out: &mut Vec<u8>) {
+    codec::encode(&(key.kind as u8, renamed(who, key.pod), &*key.subject, key.repeat), out);
 }
 
 /// What is due besides operations.
-fn pending(choice: &Choice, out: &mut Vec<u8>) {
+fn pending(choice: &Choice, who: Option<&Renaming>, out: &mut Vec<u8>) {
+    let who = |pod: &PodUid| renamed(who, *pod);
     match choice {
-        Choice::ProcessEnds { pod, container } => codec::encode(&(0u8, pod, container), out),
-        Choice::GraceOver { pod, container } => codec::encode(&(1u8, pod, container), out),
-        Choice::Effect(key) | Choice::Answer(key) => named(key, out),
-        Choice::ExitNoticed { pod, container } => codec::encode(&(2u8, pod, container), out),
-        Choice::SandboxNoticed { pod, attempt } => codec::encode(&(3u8, pod, attempt), out),
+        Choice::ProcessEnds { pod, container } => codec::encode(&(0u8, who(pod), container), out),
+        Choice::GraceOver { pod, container } => codec::encode(&(1u8, who(pod), container), out),
+        Choice::Effect(key) | Choice::Answer(key) => {
+            codec::encode(&(key.kind as u8, who(&key.pod), &*key.subject, key.repeat), out);
+        }
+        Choice::ExitNoticed { pod, container } => codec::encode(&(2u8, who(pod), container), out),
+        Choice::SandboxNoticed { pod, attempt } => codec::encode(&(3u8, who(pod), attempt), out),
         Choice::Echo(number) => codec::encode(&(4u8, number), out),
-        Choice::ProbeReported { pod, container, probe } => codec::encode(&(5u8, pod, container, probe), out),
-        Choice::Deliver { source, pod, all } => codec::encode(&(6u8, source, pod, all), out),
+        Choice::ProbeReported { pod, container, probe } => {
+            codec::encode(&(5u8, who(pod), container, probe), out);
+        }
+        Choice::Deliver { source, pod, all } => codec::encode(&(6u8, source, who(pod), all), out),
         Choice::SourceListed(source) => codec::encode(&(7u8, source), out),
         Choice::ObjectReported(object) => codec::encode(&(8u8, object), out),
-        Choice::GateReported { pod, condition } => codec::encode(&(9u8, pod, condition), out),
-        Choice::UsageMeasured { pod, subject } => codec::encode(&(10u8, pod, subject), out),
+        Choice::GateReported { pod, condition } => codec::encode(&(9u8, who(pod), condition), out),
+        Choice::UsageMeasured { pod, subject } => codec::encode(&(10u8, who(pod), subject), out),
         Choice::NodeReported => out.push(11),
         Choice::Reconnect => out.push(12),
         Choice::Permitted(object) => codec::encode(&(13u8, object), out),
@@ -215,24 +306,24 @@ fn asked(action: &Action, out: &mut Vec<u8>) {
 }
 
 /// What the agent will hear: the fact's name, and of a look what it shows.
-fn answered(fact: &Fact, out: &mut Vec<u8>) {
+fn answered(fact: &Fact, who: Option<&Renaming>, out: &mut Vec<u8>) {
     codec::encode(&fact.name().to_owned(), out);
     if let Fact::MountsObserved { mounts, .. } = fact {
-        codec::encode(mounts, out);
+        all(who, mounts, out, |seen, out| codec::encode(&(renamed(who, seen.pod), &seen.volume), out));
     } else if let Fact::RuntimeObserved { complete, sandboxes, containers, .. } = fact {
         codec::encode(complete, out);
-        for sandbox in sandboxes {
-            codec::encode(&(sandbox.pod, sandbox.attempt, sandbox.ready), out);
-        }
-        for seen in containers {
+        all(who, sandboxes, out, |sandbox, out| {
+            codec::encode(&(renamed(who, sandbox.pod), sandbox.attempt, sandbox.ready), out);
+        });
+        all(who, containers, out, |seen, out| {
             let state = match &seen.state {
                 SeenState::Created => (0, 0),
                 SeenState::Running { .. } => (1, 0),
                 SeenState::Exited(exit) => (2, exit.code),
                 SeenState::Unknown => (3, 0),
             };
-            codec::encode(&(seen.pod, &seen.container, state), out);
-        }
+            codec::encode(&(renamed(who, seen.pod), &seen.container, state), out);
+        });
     } else if let Some(class) = class_of(fact) {
         codec::encode(&class, out);
     }
@@ -318,6 +409,26 @@ pub(crate) fn without_times(status: &PodStatus) -> PodStatus {
         }
     }
     status
+}
+
+/// The pod that an object is, renamed.
+pub(super) fn renamed_pod(who: Option<&Renaming>, pod: &Value) -> PodUid {
+    renamed(who, nodefold_k8s::pod_uid(pod["metadata"]["uid"].as_str().unwrap_or_default()))
+}
+
+/// A pod's object; a renamed one's has its new UID, which stands for its name too.
+pub(super) fn renamed_object(who: Option<&Renaming>, pod: &Value, out: &mut Vec<u8>) {
+    let uid = nodefold_k8s::pod_uid(pod["metadata"]["uid"].as_str().unwrap_or_default());
+    let Some(new) = who.and_then(|who| who.0.get(&uid)) else {
+        object(pod, out);
+        return;
+    };
+    codec::encode(new, out);
+    let mut nameless = pod.clone();
+    if let Some(metadata) = nameless["metadata"].as_object_mut() {
+        metadata.retain(|field, _| field != "name" && field != "uid");
+    }
+    object(&nameless, out);
 }
 
 /// An API object without what is incidental.

@@ -317,7 +317,7 @@ impl World {
         let user = format!("system:node:{}", self.node_name);
         let before = self.server.to_remember();
         let status = if let (Action::PublishStatus { status, mirror }, Some(_)) = (&command.action, &before) {
-            Some(codec::hash(&(&**status, mirror)))
+            Some(codec::hash(&(command.pod, &**status, mirror)))
         } else {
             None
         };
@@ -336,7 +336,7 @@ impl World {
             Some(Ok((what, request))) => {
                 let response = self.request(&user, what, request)?;
                 if let (Some(before), Some(status)) = (before, status) {
-                    self.server.remember(before, command.pod, status, &response);
+                    self.server.remember(before, status, &response);
                 }
                 Ok(self.server.answer_to(command, &response))
             }

@@ -257,6 +257,11 @@ pub(super) struct Operations {
 /// Numbers that operations have as long as they are on their way: of their names, not of the order in which they were given.
 pub(super) type Numbers = BTreeMap<OpId, OpId>;
 
+/// The number of an operation's name, if it is that pod's. None is 0.
+pub(super) fn number_of(key: &OpKey, pod: PodUid) -> OpId {
+    OpId(codec::hash(&(key.kind as u8, pod, &*key.subject, key.repeat)).0 as u64 | 1)
+}
+
 impl Operations {
     pub(super) fn get(&self, key: &OpKey) -> Option<&InFlight> {
         self.by_name.get(key).map(|op| &**op)
@@ -274,8 +279,8 @@ impl Operations {
     }
 
     pub(super) fn insert(&mut self, key: OpKey, op: InFlight) {
-        let number = codec::hash(&(key.kind as u8, key.pod, &*key.subject, key.repeat)).0 as u64;
-        Arc::make_mut(&mut self.numbers).insert(op.command.op, OpId(number | 1));
+        let number = number_of(&key, key.pod);
+        Arc::make_mut(&mut self.numbers).insert(op.command.op, number);
         self.by_name.insert(key, Part::new(op));
     }
 

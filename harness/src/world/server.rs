@@ -1,8 +1,9 @@
 //! The API server's side: stored objects behind `nodefold_api::Api`, the scheduler's one decision, and the watches that
 //! tell the agent late and coalesced. Manifest files are a second source beside it.
 
+use super::canonical::{self, Renaming, all, hashed, renamed_object, renamed_pod};
 use super::latency;
-use super::memo::Memo;
+use super::memo::{Answered, Memo, Met};
 use super::part::Part;
 use super::rulebook::{self, Answers};
 use crate::scenario::PodRef;
@@ -74,7 +75,7 @@ pub struct Server {
     /// Who answers requests.
     answers: Answers,
     /// What `/dynamic` must answer (S16).
-    rules: DynamicRules,
+    rules: Part<DynamicRules>,
     /// It is a server without rules about names in flight, and S16 is not asked of it.
     is_trusting: bool,
     /// The watch of the API is cut.
@@ -83,7 +84,7 @@ pub struct Server {
     lost: Vec<(PodUid, News)>,
     /// Objects that the authorizer does not let the node read.
     forbidden: BTreeSet<ObjectRef>,
-    /// What became of status writes, where a search asks for the same ones again and again.
+    /// What became of requests, where a search asks for the same ones again and again.
     memo: Option<Memo>,
 }
 
@@ -128,7 +129,7 @@ impl Server {
             queues: BTreeMap::new(),
             referenced_by: BTreeMap::new(),
             answers: Api::apply,
-            rules: DynamicRules::default(),
+            rules: Part::default(),
             is_trusting: false,
             cut: false,
             lost: Vec::new(),
@@ -156,14 +157,33 @@ impl Server {
             | Request::Release { .. }
             | Request::NodeGates(_) => None,
         };
-        let (response, wrong) = rulebook::answer(self.answers, &mut self.api, &mut self.rules, event);
+        let (response, wrong) = self.answered(event);
         let wrong = wrong.filter(|_| !self.is_trusting);
         let stirred = Stirred { wrong, ..self.stir(event.at, agent_listens, before.as_deref()) };
         (response, stirred)
     }
 
-    /// From now on it remembers what became of status writes, for all of its copies.
-    pub fn remember_writes(&mut self) {
+    /// The answer, and what is wrong with it: the same as before, if that very request came to this very store before.
+    fn answered(&mut self, event: &ApiEvent) -> (Response, Option<String>) {
+        let Some(memo) = self.memo.clone() else {
+            return rulebook::answer(self.answers, &mut self.api, &mut self.rules, event);
+        };
+        let (met, request) = (self.met(), codec::hash_bytes(&event.to_bytes()));
+        if let Some(Answered { after, response, wrong, .. }) = memo.recall(&met, request) {
+            (self.api, self.rules) = (after.api, after.rules);
+            return (response, wrong);
+        }
+        let (response, wrong) = rulebook::answer(self.answers, &mut self.api, &mut self.rules, event);
+        memo.keep(met, request, self.met(), response.clone(), wrong.clone());
+        (response, wrong)
+    }
+
+    fn met(&self) -> Met {
+        Met { api: self.api.clone(), rules: self.rules.clone() }
+    }
+
+    /// From now on it remembers what became of requests, for all of its copies.
+    pub fn remember_requests(&mut self) {
         self.memo = Some(Memo::default());
     }
 
@@ -175,28 +195,39 @@ impl Server {
         status: Digest,
         agent_listens: bool,
     ) -> Option<(Response, Stirred)> {
-        let answered = self.memo.as_ref()?.recall(&self.api, pod, status)?;
+        let Answered { after, response, .. } = self.memo.as_ref()?.recall(&self.met(), status)?;
         let name = self.names.get(&pod)?.clone();
         let before = self.api.get("Pod", &name.namespace, &name.name).cloned();
-        self.api = answered.after;
-        if let Response::Ok { object, .. } = &answered.response {
-            self.rules.observed(object);
-        }
+        (self.api, self.rules) = (after.api, after.rules);
         let stirred = self.stir(at, agent_listens, before.as_deref());
-        Some((answered.response, stirred))
+        Some((response, stirred))
     }
 
-    /// The store as it is, if what becomes of the next write is to be remembered.
-    pub(super) fn to_remember(&self) -> Option<Part<Api>> {
-        self.memo.as_ref().map(|_| self.api.clone())
+    /// What a status write will meet, if what becomes of it is to be remembered.
+    pub(super) fn to_remember(&self) -> Option<Met> {
+        self.memo.as_ref().map(|_| self.met())
     }
 
-    /// Remembers what became of a write to the store as it was.
-    pub(super) fn remember(&self, before: Part<Api>, pod: PodUid, status: Digest, response: &Response) {
+    /// Remembers what became of a status write, where it is known by less than the whole request.
+    pub(super) fn remember(&self, before: Met, status: Digest, response: &Response) {
         if let Some(memo) = &self.memo {
-            // The rest of the answer is judged anew each time.
-            memo.keep(before, pod, status, self.api.clone(), response.clone());
+            memo.keep(before, status, self.met(), response.clone(), None);
         }
+    }
+
+    /// The pod that an object is.
+    fn read(&self, object: &Arc<Value>) -> Result<Arc<Pod>, Undeliverable> {
+        if let Some(known) = self.memo.as_ref().and_then(|memo| memo.pod(object)) {
+            return Ok(known);
+        }
+        let pod = nodefold_k8s::pod_from_json(object, Source::Api).map_err(|problems| {
+            Undeliverable(problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
+        })?;
+        let pod = Arc::new(pod);
+        if let Some(memo) = &self.memo {
+            memo.keep_pod(object, &pod);
+        }
+        Ok(pod)
     }
 
     /// The node's name.
@@ -261,20 +292,17 @@ impl Server {
                         self.mirror_changed(at, pod_ref(object), mirror, deleted, agent_listens);
                         continue;
                     }
-                    match nodefold_k8s::pod_from_json(object, Source::Api) {
+                    match self.read(&change.object) {
                         Ok(pod) => {
                             let uid = pod.uid;
-                            self.pod_changed(at, Arc::new(pod), Source::Api, deleted, agent_listens);
+                            self.pod_changed(at, pod, Source::Api, deleted, agent_listens);
                             if deleted {
                                 self.gates_told.retain(|(of, _), _| *of != uid);
                             } else if agent_listens {
                                 stirred.gates.extend(self.gate_news(uid, object));
                             }
                         }
-                        Err(problems) => {
-                            let texts: Vec<String> = problems.iter().map(ToString::to_string).collect();
-                            stirred.undeliverable = Some(Undeliverable(texts.join("; ")));
-                        }
+                        Err(undeliverable) => stirred.undeliverable = Some(undeliverable),
                     }
                 }
                 _ => {
@@ -532,10 +560,7 @@ impl Server {
             if nodefold_k8s::mirror_from_json(object).is_some() {
                 continue;
             }
-            let pod = nodefold_k8s::pod_from_json(object, Source::Api).map_err(|problems| {
-                Undeliverable(problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
-            })?;
-            pods.push(Arc::new(pod));
+            pods.push(self.read(object)?);
         }
         Ok(pods)
     }
@@ -710,23 +735,28 @@ impl Server {
         self.is_trusting = !refuse;
     }
 
-    /// Writes what of it decides what comes (see `canonical.rs` beside): objects, and what is on its way.
-    pub(super) fn canonical(&self, out: &mut Vec<u8>) {
-        let stored = self.api.hash(|api| {
-            let mut bytes = Vec::with_capacity(4096);
-            for kind in ["Pod", "ConfigMap", "Secret", "ClusterTrustBundle"] {
-                api.list(kind).for_each(|object| super::canonical::object(object, &mut bytes));
-            }
-            codec::hash_bytes(&bytes).0
-        });
+    /// Writes what of it decides what comes (see `canonical.rs` beside): objects, what is remembered beside them, and what is
+    /// on its way.
+    pub(super) fn canonical(&self, who: Option<&Renaming>, out: &mut Vec<u8>) {
+        let stored = match who {
+            None => self.api.hash(|api| hashed(|out| objects(api, None, out))),
+            Some(_) => hashed(|out| objects(&self.api, who, out)),
+        };
         out.extend(stored.to_le_bytes());
-        self.newest.values().for_each(|uid| codec::encode(uid, out));
-        for ((source, uid), queue) in &self.queues {
-            codec::encode(&(source, uid), out);
-            for change in queue {
+        let judged = |pod: &Arc<Value>| (self.rules.memory(pod), renamed_pod(who, pod));
+        let judged = self.api.list("Pod").map(judged).filter(|(memory, _)| memory.is_some());
+        all(who, judged, out, |(memory, uid), out| {
+            codec::encode(&(uid, memory), out);
+        });
+        let renamed = |uid: &PodUid| who.map_or(*uid, |who| who.of(*uid));
+        all(who, self.newest.values(), out, |uid, out| codec::encode(&renamed(uid), out));
+        all(who, &self.queues, out, |((source, uid), queue), out| {
+            codec::encode(&(source, renamed(uid), queue.len() as u64), out);
+            for change in queue.iter() {
                 let what = match &change.what {
                     News::Pod(pod) => {
-                        (0u8, Some((codec::hash(&*pod.spec), pod.generation, pod.deletion.is_some())), None)
+                        let deletion = pod.deletion.map(|deletion| deletion.grace);
+                        (0u8, Some((codec::hash(&*pod.spec), pod.generation, deletion)), None)
                     }
                     News::Removed => (1, None, None),
                     News::Mirror(mirror) => (2, None, Some(mirror)),
@@ -734,17 +764,58 @@ impl Server {
                 };
                 codec::encode(&(what, change.listed), out);
             }
-        }
+        });
         codec::encode(&(self.cut, self.files.len() as u64), out);
-        for (uid, objects) in &self.referenced_by {
-            codec::encode(&(uid, objects.iter().collect::<Vec<_>>()), out);
+        all(who, &self.referenced_by, out, |(uid, objects), out| {
+            codec::encode(&(renamed(uid), objects.iter().collect::<Vec<_>>()), out);
+        });
+    }
+
+    /// Pods of the API that no decision of a node prefers to each other, whichever UIDs and names they have: as long as all
+    /// pods together ask for no room, none of them waits for another's.
+    pub(super) fn alike(&self) -> Vec<PodUid> {
+        if !self.files.is_empty() || !self.api.list("Pod").all(|pod| asks_for_no_room(pod)) {
+            return Vec::new();
         }
+        let uid =
+            |pod: &Arc<Value>| nodefold_k8s::pod_uid(pod["metadata"]["uid"].as_str().unwrap_or_default());
+        let mut pods: Vec<PodUid> = self.api.list("Pod").map(uid).collect();
+        pods.sort();
+        pods
     }
 
     /// The store's own digest.
     pub fn digest(&self) -> nodefold_core::Digest {
         self.api.digest()
     }
+}
+
+/// The stored objects.
+fn objects(api: &Api, who: Option<&Renaming>, out: &mut Vec<u8>) {
+    all(who, api.pods_and_holds(), out, |(pod, holds), out| {
+        renamed_object(who, pod, out);
+        codec::encode(holds, out);
+    });
+    for kind in ["ConfigMap", "Secret", "ClusterTrustBundle"] {
+        api.list(kind).for_each(|object| canonical::object(object, out));
+    }
+}
+
+/// It needs nothing of the node that another pod could need, and is as important as any.
+fn asks_for_no_room(pod: &Value) -> bool {
+    let spec = &pod["spec"];
+    let is_nothing = |value: &Value| match value {
+        Value::Null => true,
+        Value::Object(fields) => fields.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    };
+    let of_pod = ["resources", "overhead", "priority", "priorityClassName", "hostNetwork", "resourceClaims"];
+    let of_container = ["resources", "ports"];
+    let lists = ["containers", "initContainers", "ephemeralContainers"];
+    let containers = || lists.iter().filter_map(|list| spec[*list].as_array()).flatten();
+    of_pod.iter().all(|field| is_nothing(&spec[*field]) || spec[*field] == 0 || spec[*field] == false)
+        && containers().all(|container| of_container.iter().all(|field| is_nothing(&container[*field])))
 }
 
 /// The name that an object has.

@@ -3,7 +3,7 @@
 
 use super::graph::Graph;
 use super::visited::{Visited, identity};
-use super::{Found, Options, Progress, Report, World, Wrong, selected};
+use super::{Found, Options, Progress, Report, World, Wrong, advance, selected};
 
 /// States expanded between two numberings.
 const BLOCK: usize = 1 << 12;
@@ -166,8 +166,9 @@ pub fn resume<W: World>(
         let mut choices = Vec::new();
         for nth in search.path(number) {
             world.choices(&mut choices);
-            let choice = choices.get(usize::from(nth)).ok_or("the checkpoint's paths no longer exist")?;
-            world.take(choice)?;
+            let choice = choices.get(usize::from(nth)).cloned();
+            let choice = choice.ok_or("the checkpoint's paths no longer exist")?;
+            advance(&mut world, &choice, options.reduce, &mut choices, |_| {})?;
         }
         if identity(world.key()) != from.keys[number as usize] {
             return Err("the checkpoint's paths lead elsewhere now".to_owned());
@@ -333,7 +334,7 @@ fn expand<W: World>(block: &mut [W], shares: &mut [Expanded<W>], visited: &Visit
 }
 
 fn expand_share<W: World>(share: &mut [W], out: &mut Expanded<W>, visited: &Visited, options: Options) {
-    let (mut choices, mut keys, mut known) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut choices, mut along, mut keys, mut known) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let mut nexts: Vec<(W, u16)> = Vec::new();
     out.seen.clear();
     for world in share {
@@ -342,7 +343,7 @@ fn expand_share<W: World>(share: &mut [W], out: &mut Expanded<W>, visited: &Visi
         for number in selected(world, &choices, options.reduce) {
             let nth = u16::try_from(number).unwrap_or(u16::MAX);
             let mut next = world.clone();
-            if let Err(what) = next.take(&choices[number]) {
+            if let Err(what) = advance(&mut next, &choices[number], options.reduce, &mut along, |_| {}) {
                 broken = Some((out.states, nth, what));
                 break;
             }

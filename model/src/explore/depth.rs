@@ -2,7 +2,7 @@
 //! memory; a counterexample is the path to it, not the shortest.
 
 use super::visited::Visited;
-use super::{Found, Options, Progress, Report, World, Wrong, selected};
+use super::{Found, Options, Progress, Report, World, Wrong, advance, selected};
 
 /// A state on the current path.
 struct Frame<W: World> {
@@ -27,6 +27,7 @@ pub fn depth_first<W: World>(
     let mut path = vec![frame(beginning.clone(), 0, Vec::new(), options)];
     let mut spare: Vec<Vec<W::Choice>> = Vec::new();
     let mut found = None;
+    let mut along = Vec::new();
     while let Some(top) = path.last_mut() {
         if top.next == top.end {
             spare.extend(path.pop().map(|left| left.choices));
@@ -35,7 +36,7 @@ pub fn depth_first<W: World>(
         let nth = top.next;
         top.next += 1;
         let mut world = top.world.clone();
-        let taken = world.take(&top.choices[nth]);
+        let taken = advance(&mut world, &top.choices[nth], options.reduce, &mut along, |_| {});
         let is_new = taken.is_ok() && visited.insert(world.key()).1;
         let wrong = taken.err().or_else(|| if is_new { world.broken() } else { None });
         if let Some(what) = wrong {

@@ -166,7 +166,7 @@ fn a_specification_without_a_need_is_found_out_by_a_shortest_story() {
     let report = whole(&careless, Options::default());
     let found = report.found.unwrap();
     assert!(matches!(&found.what, Wrong::Broken(what) if what.starts_with("S1")), "{found:?}");
-    let story = choices_of(&careless, &found.path);
+    let story = choices_of(&careless, &found.path, false);
     assert!(matches!(story.last(), Some(Step::Volume(..))), "{story:?}");
     let deep = depth_first(&careless, Options::default(), &mut |_| true).found.unwrap();
     assert!(deep.path.len() >= found.path.len(), "breadth first finds a shortest one");
@@ -217,8 +217,8 @@ fn a_livelock_is_shown_as_the_way_to_it_and_its_cycle() {
     let found = whole(&Ring { at: 0, trap: true }, Options::default()).found.unwrap();
     let Wrong::Livelock(cycle) = &found.what else { panic!("{found:?}") };
     let ring = Ring { at: 0, trap: true };
-    assert_eq!(choices_of(&ring, &found.path), [1, 2, 3, 4, 5, 20]);
-    assert_eq!(choices_of(&Ring { at: 20, trap: true }, cycle), [21, 22, 20]);
+    assert_eq!(choices_of(&ring, &found.path, false), [1, 2, 3, 4, 5, 20]);
+    assert_eq!(choices_of(&Ring { at: 20, trap: true }, cycle, false), [21, 22, 20]);
     assert_eq!(whole(&Ring { at: 0, trap: false }, Options::default()).found, None);
     let dead = whole(&Ring { at: 30, trap: true }, Options::default()).found.unwrap();
     assert_eq!(dead.what, Wrong::DeadEnd);

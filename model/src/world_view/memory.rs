@@ -5,19 +5,25 @@ use super::WorldView;
 use super::container::ContainerView;
 use super::pod::PodView;
 use super::volume::VolumeView;
+use nodefold_core::ids::PodUid;
 use std::io::Write;
 
 impl WorldView {
     /// Writes the memory: lives, removals, ends, operations in flight, and which of them were seen. What was published when,
     /// and by when stops are due, is left out: the node's own state has it.
-    pub fn memory(&self, out: &mut Vec<u8>) {
+    /// `who` says as which pod each is to be looked at.
+    pub fn memory(&self, who: &dyn Fn(PodUid) -> PodUid, out: &mut Vec<u8>) {
         out.push(u8::from(self.runtime_unknown.is_some()));
-        self.pods.values().for_each(|pod| of_pod(pod, out));
+        let mut pods: Vec<(PodUid, &PodView)> = self.pods.values().map(|pod| (who(pod.uid), pod)).collect();
+        pods.sort_unstable_by_key(|(uid, _)| *uid);
+        for (uid, pod) in pods {
+            out.extend(uid.0.to_le_bytes());
+            of_pod(pod, out);
+        }
     }
 }
 
 fn of_pod(pod: &PodView, out: &mut Vec<u8>) {
-    out.extend(pod.uid.0.to_le_bytes());
     out.extend(bits(&[
         pod.applied.is_some(),
         pod.applied_this_epoch,
