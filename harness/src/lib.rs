@@ -36,7 +36,7 @@ pub mod world;
 pub use brain::{Brain, NewBrain};
 pub use record::{Nobody, Observer, Record};
 pub use run::{Counts, Outcome, RunOptions, Verdict, node_config, run, run_on};
-pub use sabotage::{Hunted, Saboteur};
+pub use sabotage::{BEGINNINGS, Hunted, Saboteur, WITHIN};
 pub use scenario::Scenario;
 pub use stage::{Simulation, Stage};
 pub use world::{Choice, Chooser, Earliest, Enabled, World};

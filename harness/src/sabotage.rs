@@ -119,6 +119,12 @@ pub struct Hunted {
     pub also: BTreeSet<String>,
 }
 
+/// Where hunts of a saboteur begin; the middle one of them counts.
+pub const BEGINNINGS: [u64; 5] = [0, 1_000_000, 2_000_000, 3_000_000, 4_000_000];
+
+/// The seeds that the middle one may take.
+pub const WITHIN: u64 = 200;
+
 impl Saboteur {
     /// Hunts it: runs seeds from `start` on until one breaks what it stands for, or what it should not break. `None`: it
     /// escapes `limit` seeds.

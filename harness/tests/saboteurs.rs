@@ -3,8 +3,8 @@
 
 use nodefold_core::time::Nanos;
 use nodefold_harness::scenario::Verb;
-use nodefold_harness::swarm::{Driven, Player};
-use nodefold_harness::{Saboteur, Scenario};
+use nodefold_harness::swarm::{Driven, Player, SwarmOptions, run_seed};
+use nodefold_harness::{BEGINNINGS, Saboteur, Scenario, WITHIN};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::PathBuf;
@@ -115,6 +115,37 @@ fn every_saboteur_is_caught_by_the_invariant_that_it_breaks() {
         }
     }
     assert!(escaped.is_empty(), "{}:\n{}", escaped.len(), escaped.join("\n"));
+}
+
+/// Those that chance brings soon, one of each kind of being wrong, and where to look for them: all are hunted from everywhere
+/// by `nodefold sim --sabotage all` (`./test --long`).
+const SOON: [(&str, usize); 6] = [
+    ("never-wakes", 1),
+    ("attributes-an-exit-to-another", 1),
+    ("leaves-a-secret-behind", 2),
+    ("forgets-an-uncertain-mount", 2),
+    ("never-tells-the-end", 0),
+    ("loses-the-last-fact", 0),
+];
+
+#[test]
+fn the_swarm_finds_saboteurs_on_seeds_on_which_honest_nodes_are_clean() {
+    let mut wrong = Vec::new();
+    for (name, place) in SOON {
+        let (saboteur, beginning) = (Saboteur::named(name).expect("a saboteur"), BEGINNINGS[place]);
+        let Some(hunted) = saboteur.caught_from(beginning, WITHIN) else {
+            wrong.push(format!("{name} escapes {WITHIN} seeds from {beginning}"));
+            continue;
+        };
+        if hunted.by != saboteur.breaks.to_string() {
+            wrong.push(format!("{name} should break {}: {:?}", saboteur.breaks, hunted.report.broken));
+        }
+        let honest = (beginning..beginning + hunted.seeds).flat_map(|seed| {
+            run_seed(seed, &SwarmOptions::default()).broken.into_iter().map(move |b| (seed, b))
+        });
+        wrong.extend(honest.map(|(seed, broken)| format!("an honest node on seed {seed}: {}", broken.what)));
+    }
+    assert!(wrong.is_empty(), "{}:\n{}", wrong.len(), wrong.join("\n"));
 }
 
 /// The specification by itself, all oracles off: whoever does what no row permits, or says what it does not do.

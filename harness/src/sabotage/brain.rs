@@ -65,6 +65,7 @@ impl Sabotaged {
     /// Has the brain inside fold facts, and gives what becomes of its commands.
     fn fold(&mut self, at: Time, facts: Vec<Fact>, out: &mut Commands) {
         let mut facts = VecDeque::from(facts);
+        let mut answered = false;
         while let Some(fact) = facts.pop_front() {
             let mut inner = Commands::default();
             self.inner.apply(&Event { at, fact }, &mut inner);
@@ -72,8 +73,16 @@ impl Sabotaged {
             for command in inner.commands {
                 match self.said(command) {
                     Outcome::Given(command) => out.commands.push(command),
-                    Outcome::Swallowed(answer) => facts.extend(answer),
+                    Outcome::Swallowed(answer) => {
+                        answered |= answer.is_some();
+                        facts.extend(answer);
+                    }
                 }
+            }
+            // Whoever answers a brain wakes it, too: what an answer makes due at once must not wait for somebody else.
+            let due = self.inner.next_deadline().is_some_and(|due| due <= at);
+            if facts.is_empty() && std::mem::take(&mut answered) && due {
+                facts.push_back(Fact::Tick);
             }
         }
     }

@@ -177,7 +177,8 @@ pub(super) static TABLE: &[Saboteur] = &[
         about: "Records an exit for another container of the pod than the one that ended.",
         races: &["V21"],
         breaks: Invariant::S14,
-        also: &[],
+        // While its status waits to be written, the next instance of the one that still runs is created.
+        also: &[Invariant::S6],
         wrong: &[Wrong::Hears(attributes_an_exit_to_another)],
         story: "container-restart-rules",
     },

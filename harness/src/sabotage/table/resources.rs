@@ -37,7 +37,8 @@ pub(super) static TABLE: &[Saboteur] = &[
         about: "Frees the room of a removed container when its stop is commanded.",
         races: &["B3"],
         breaks: Invariant::S5,
-        also: &[Invariant::S6, Invariant::S12, Invariant::S14, Invariant::S15],
+        // A pod that is deleted meanwhile tells its end while that container still stops.
+        also: &[Invariant::S6, Invariant::S8, Invariant::S12, Invariant::S14, Invariant::S15],
         wrong: &[Wrong::Invents(ends_when_stopped), Wrong::Says(truthful)],
         story: "replacement-waits-for-the-room-of-what-it-replaces",
     },

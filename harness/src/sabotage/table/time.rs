@@ -11,7 +11,8 @@ pub(super) static TABLE: &[Saboteur] = &[
         about: "Waits for a time and tells nobody when that is, unless a pod is ending.",
         races: &["B33"],
         breaks: Invariant::L5,
-        also: &[],
+        // What was due long ago is begun by the fact that wakes it, and that may tell the pod's deletion.
+        also: &[Invariant::S7],
         // A stop's deadline that passes unheard would be another wrong (S15).
         wrong: &[Wrong::Wakes(|memory, due| due.filter(|_| memory.pods.values().any(PodMemory::is_ending)))],
         story: "missing-secret",

@@ -122,7 +122,8 @@ pub(super) static TABLE: &[Saboteur] = &[
         about: "Says that a removed secret volume is gone and leaves it on the host.",
         races: &["B16"],
         breaks: Invariant::S13,
-        also: &[Invariant::S8],
+        // Its name is mounted again while the former life of it is still there.
+        also: &[Invariant::S6, Invariant::S8],
         wrong: &[Wrong::Says(leaves_a_secret_behind)],
         story: "secret-scrub",
     },
@@ -150,7 +151,8 @@ pub(super) static TABLE: &[Saboteur] = &[
         about: "Mounts a volume of the same name while the former one is still being unmounted.",
         races: &[],
         breaks: Invariant::S6,
-        also: &[],
+        // Its mount carries the new spec as allocated, which there may be no room for.
+        also: &[Invariant::S5],
         wrong: &[Wrong::Adds(mounts_over_the_former_life)],
         story: "same-name-other-source-collides",
     },
@@ -295,11 +297,12 @@ fn takes_a_failed_unmount_for_done(memory: &Memory, event: &Event) -> Heard {
     Heard::Instead(vec![Fact::VolumeUnmounted { op: *op, pod: *pod, volume: volume.clone() }])
 }
 
-fn leaves_a_secret_behind(memory: &Memory, command: &Command) -> Said {
+fn leaves_a_secret_behind(_: &Memory, command: &Command) -> Said {
     let Action::UnmountVolume { spec: Some(spec), .. } = &command.action else { return Said::AsItIs };
-    let stays = memory.pod(command.pod).is_some_and(|pod| !pod.is_ending());
+    // A pod that is over, preempted say, is another story: nothing of its volumes is removed.
+    let removed = command.cause.rule == Rule::VolumeRemoved;
     match &spec.source {
-        VolumeSource::Secret(_) if stays => Said::Pretended,
+        VolumeSource::Secret(_) if removed => Said::Pretended,
         VolumeSource::Secret(_)
         | VolumeSource::EmptyDir { .. }
         | VolumeSource::ConfigMap(_)
