@@ -35,7 +35,16 @@ pub fn sabotage(args: &args::Check, name: &str, out: &mut Out) -> Result<Ending>
             let names: Vec<&str> = Saboteur::all().map(|s| s.name).collect();
             Unusable::new(format!("unknown saboteur {name:?}"), format!("use: all, {}", names.join(", ")))
         };
-        vec![Saboteur::named(name).ok_or_else(unknown)?]
+        let one = Saboteur::named(name).ok_or_else(unknown)?;
+        if one.needs_a_disk() {
+            let remedy = format!("hunt it: `nodefold sim --sabotage {name}`");
+            return Err(Unusable::new(
+                format!("{name} is about a disk, and what is explored has none"),
+                remedy,
+            )
+            .into());
+        }
+        vec![one]
     };
     let fared = explore(&saboteurs, &scopes, args);
     if let ([one], Some(file)) = (&fared[..], &args.counterexample)
@@ -78,8 +87,11 @@ fn explore(saboteurs: &[&'static Saboteur], scopes: &[Scope], args: &args::Check
                 loop {
                     let at = next.fetch_add(1, Ordering::Relaxed);
                     let Some(saboteur) = saboteurs.get(at) else { return };
-                    let oracles = catch(saboteur, scopes, args.states, args.reduce, true);
-                    let refinement = catch(saboteur, scopes, args.states, args.reduce, false);
+                    let caught = |judged| {
+                        let none = saboteur.needs_a_disk();
+                        (!none).then(|| catch(saboteur, scopes, args.states, args.reduce, judged)).flatten()
+                    };
+                    let (oracles, refinement) = (caught(true), caught(false));
                     let fared = Fared { saboteur, oracles, refinement };
                     done.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push((at, fared));
                 }
@@ -101,6 +113,7 @@ fn line_of(one: &Fared) -> String {
         None => ("-", "-", "-".to_owned(), "-".to_owned()),
     };
     let alone = match &one.refinement {
+        None if one.saboteur.needs_a_disk() => "not explored: it needs a disk".to_owned(),
         Some(caught) => format!("{} in {}, {} steps", caught.by, caught.scope, caught.steps),
         None => "-".to_owned(),
     };

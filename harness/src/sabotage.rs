@@ -126,6 +126,12 @@ pub const BEGINNINGS: [u64; 5] = [0, 1_000_000, 2_000_000, 3_000_000, 4_000_000]
 pub const WITHIN: u64 = 200;
 
 impl Saboteur {
+    /// What is wrong is what a journal does with a disk. Exploration has none: a world is had twice at each choice, and a disk
+    /// is not.
+    pub fn needs_a_disk(&self) -> bool {
+        self.wrong.iter().any(|wrong| matches!(wrong, Wrong::NeverSyncs | Wrong::RetriesSyncs))
+    }
+
     /// Hunts it: runs seeds from `start` on until one breaks what it stands for, or what it should not break. `None`: it
     /// escapes `limit` seeds.
     pub fn caught_from(&'static self, start: u64, limit: u64) -> Option<Hunted> {
