@@ -2,7 +2,9 @@
 
 use crate::kit::*;
 use nodefold_core::Fact;
+use nodefold_core::command::Action;
 use nodefold_core::event::SeenState;
+use nodefold_core::ids::OpId;
 use nodefold_core::spec::RestartPolicy;
 use nodefold_core::status::ContainerState;
 use nodefold_core::time::{Nanos, Time};
@@ -137,4 +139,26 @@ fn a_sandbox_that_was_of_use_is_renewed_at_once() {
     bench.apply(Fact::SandboxStopped { pod: UID, attempt: 0 });
     bench.run();
     assert_eq!(bench.count(mark, "sandbox"), 1, "{:?}", bench.deeds(mark));
+}
+
+/// Found by a mutant: that another removal failed, told late, says nothing of the one under way, and nothing is asked for twice.
+#[test]
+fn a_removal_that_failed_before_is_not_the_one_under_way() {
+    let mut bench = Bench::with(&mains(RestartPolicy::Always, 1));
+    bench.hold(verb("remove"));
+    for _ in 0..2 {
+        bench.exits(UID, "c0", 1);
+        bench.pass(Nanos::secs(60));
+    }
+    let under_way = bench.take(verb("remove"));
+    let Action::RemoveContainer { container } = under_way.action else { panic!("{under_way:?}") };
+    let mark = bench.mark();
+    let fails =
+        |op| Fact::ContainerRemoveFailed { op, pod: UID, container: container.clone(), error: error("no") };
+    bench.apply(fails(OpId(1)));
+    bench.pass(Nanos::secs(600));
+    assert_eq!(bench.count(mark, "remove"), 0);
+    bench.apply(fails(under_way.op));
+    bench.pass(Nanos::secs(600));
+    assert_eq!(bench.count(mark, "remove"), 1);
 }
