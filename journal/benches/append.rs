@@ -60,12 +60,8 @@ fn journal_pass(dir: &std::path::Path, batches: u64, group: u64) -> (f64, u64) {
     (spent.as_secs_f64() / batches as f64, used / batches)
 }
 
-/// Seconds per write and sync of so many bytes. Events are folded in between, untimed, as beside the journal: a processor that
-/// did nothing else would find all that the system needs for a write still in its caches.
-fn raw_pass(path: &std::path::Path, batches: u64, group: u64, bytes: u64) -> f64 {
-    let mut node = Node::new(Config::default());
-    let events: Vec<Event> = (1..=group).map(common::event).collect();
-    let mut out = Commands::default();
+/// Seconds per write and sync of so many bytes.
+fn raw_pass(path: &std::path::Path, batches: u64, bytes: u64) -> f64 {
     let file = File::create(path).expect("created");
     let zeros = vec![0; 1 << 20];
     for piece in 0..=(batches * bytes) >> 20 {
@@ -79,8 +75,6 @@ fn raw_pass(path: &std::path::Path, batches: u64, group: u64, bytes: u64) -> f64
         file.write_all_at(&batch, n * bytes).expect("written");
         file.sync_data().expect("synced");
         spent += begun.elapsed();
-        out.clear();
-        events.iter().for_each(|event| node.apply(event, &mut out));
     }
     spent.as_secs_f64() / batches as f64
 }
@@ -99,7 +93,7 @@ fn append() {
         for pass in 0..=PASSES {
             let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
             let (ours, bytes) = journal_pass(dir.path(), batches, group);
-            let theirs = raw_pass(&dir.path().join("raw"), batches, group, bytes);
+            let theirs = raw_pass(&dir.path().join("raw"), batches, bytes);
             // The first pass warms up.
             if pass > 0 {
                 journal.push(ours * 1e6);
