@@ -44,7 +44,12 @@ pub(crate) fn write(
             holds.container(container).is_none_or(|removed_at| observed_generation(&status) >= removed_at);
         known && !condition_is_true(&status, "PodResizePending")
     };
-    terminated_stay(&old, &status, removal_seen, &mut errors);
+    // A server without rules about names in flight can't know of which definition a status speaks while one is pending.
+    let may_be_former =
+        !api.config.refuses_names_in_flight && condition_is_true(&status, "PodResizePending");
+    if !may_be_former {
+        terminated_stay(&old, &status, removal_seen, &mut errors);
+    }
     match errors.into_causes() {
         causes if causes.is_empty() => {}
         causes => return Err(Status::invalid("Pod", &key.name, causes)),

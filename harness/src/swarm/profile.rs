@@ -115,7 +115,9 @@ impl About {
             About::Endings => {
                 &[(Kind::Delete, 36), (Kind::StopSlow, 27), (Kind::StopIgnored, 9), (Kind::Finish, 18)]
             }
-            About::Files => &[(Kind::StaticPod, 54), (Kind::Slow, 18), (Kind::StopSlow, 27)],
+            About::Files => {
+                &[(Kind::StaticPod, 54), (Kind::Slow, 18), (Kind::StopSlow, 27), (Kind::Crash, 6)]
+            }
             About::Restarts => &[
                 (Kind::ExitAgain, 18),
                 (Kind::Exit, 18),

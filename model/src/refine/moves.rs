@@ -463,7 +463,8 @@ impl<'a> Work<'a> {
             .and(RUN_OUT.when(!pod.containers.iter().any(main_runs)))
             .and(ALLOCATING.when(self.allocating))
             .and(WHOLE.when(pod.whole || self.situation.images_bypass))
-            .and(CREATION_READY.when(self.before.once || self.creation_ready()))
+            // The end of the last init container and what may be made after it are one step.
+            .and(CREATION_READY.when(self.after.once || self.creation_ready()))
     }
 
     fn creation_ready(&self) -> bool {
