@@ -45,8 +45,7 @@ pub(crate) fn write(
         known && !condition_is_true(&status, "PodResizePending")
     };
     // A server without rules about names in flight can't know of which definition a status speaks while one is pending.
-    let may_be_former =
-        !api.config.refuses_names_in_flight && condition_is_true(&status, "PodResizePending");
+    let may_be_former = !api.config.refuses_names_in_flight && condition_is_true(&status, "PodResizePending");
     if !may_be_former {
         terminated_stay(&old, &status, removal_seen, &mut errors);
     }

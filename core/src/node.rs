@@ -217,7 +217,7 @@ impl Node {
             return;
         }
         let mut touched = core::mem::take(&mut self.touched);
-        observe::observe(&mut self.state, &event.fact, &mut touched, out);
+        observe::observe(&mut self.state, event, &mut touched, out);
         self.settle(touched, out);
         if is_start {
             self.fire_timers(out);

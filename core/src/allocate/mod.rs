@@ -16,6 +16,7 @@ use crate::node::State;
 use crate::observe::{Recording, look_again};
 use crate::resources::{ResourceList, ResourceName, Resources};
 use crate::state::{InProgress, Lifecycle, Pending, PendingKind, PodState, Shared, TerminationCause};
+use crate::time::Nanos;
 use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
@@ -88,7 +89,7 @@ fn is_as_desired(pod: &PodState) -> bool {
 
 /// Tries every queued pod in order: room was freed, or it is time. One that does not fit never blocks the rest.
 pub(crate) fn retry_queue(state: &mut State, why: Why, touched: &mut Touched, out: &mut Commands) {
-    let mut recording = Recording { state, touched, out };
+    let mut recording = Recording { state, behind: Nanos::ZERO, touched, out };
     look_again(&mut recording);
     crate::publish::mirror::retry(recording.state, recording.touched);
     let (state, out) = (recording.state, recording.out);
@@ -165,7 +166,7 @@ fn consider(state: &mut State, uid: PodUid, touched: &mut Touched, out: &mut Com
             pod.start_time = Some(now.whole_seconds());
             if pod.has_instances() || pod.sandbox.is_some() {
                 // It was found running: it is stopped first, like anybody (S8).
-                let deadline = now.after(pod.termination_grace().max(crate::time::Nanos::secs(1)));
+                let deadline = now.after(pod.termination_grace().max(Nanos::secs(1)));
                 crate::observe::terminate(pod, TerminationCause::Rejected, now, deadline, out);
             } else {
                 pod.lifecycle = Lifecycle::Terminated;

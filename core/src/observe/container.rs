@@ -9,6 +9,7 @@ use crate::event::{ErrorClass, Exit, Hook, OpError, ProbeKind};
 use crate::ids::{ContainerId, Name, OpId, PodUid};
 use crate::spec::PullPolicy;
 use crate::state::{ContainerKind, ContainerState, Dead, Ended, HookState, InstancePhase, PodState, Retry};
+use crate::time::{Nanos, Time};
 use alloc::boxed::Box;
 
 /// The reason of an end that is concluded from a refusal to start, as the runtime names it.
@@ -164,7 +165,7 @@ fn count_restart(container: &mut ContainerState) {
 }
 
 /// The instance is known to run since then.
-pub(super) fn runs(container: &mut ContainerState, attempt: u32, since: crate::time::Time) {
+pub(super) fn runs(container: &mut ContainerState, attempt: u32, since: Time) {
     count_restart(container);
     container.ever_started = true;
     container.start_failure = None;
@@ -219,27 +220,21 @@ pub(super) fn start_failed(r: &mut Recording<'_>, op: OpId, uid: PodUid, id: &Co
     r.tell(uid, true, "Failed", sentence(format_args!("Error: {}", error.message)), Some(id.name.clone()));
 }
 
-fn fail_start(
-    container: &mut ContainerState,
-    reason: &str,
-    error: &OpError,
-    now: crate::time::Time,
-    timing: &Timing,
-) {
+fn fail_start(container: &mut ContainerState, reason: &str, error: &OpError, now: Time, timing: &Timing) {
     let reason = error.reason.clone().unwrap_or_else(|| reason.into());
     container.start_failure = Some(Box::new((reason, error.message.clone())));
     container.start_retry.fail(now, timing.retry_backoff_initial, timing.retry_backoff_max);
 }
 
-/// An exit as it is kept. Whoever tells it stamped it, maybe in another unit or by another clock; what is told has happened, so
-/// that no back-off begins later than that (B33).
-pub(super) fn stamped(exit: &Exit, now: crate::time::Time) -> Exit {
-    Exit { finished_at: exit.finished_at.min(now), ..exit.clone() }
+/// An exit as it is kept. Whoever tells it stamped it, maybe in another unit or by a clock that was set back; what is told has
+/// happened, so that no back-off begins later than that (B33), and none is over before it began.
+pub(super) fn stamped(exit: &Exit, now: Time, behind: Nanos) -> Exit {
+    Exit { finished_at: exit.finished_at.after(behind).min(now), ..exit.clone() }
 }
 
 pub(super) fn exited(r: &mut Recording<'_>, uid: PodUid, id: &ContainerId, exit: &Exit) {
     let timing = r.state.config.timing.clone();
-    let exit = stamped(exit, r.state.now);
+    let exit = stamped(exit, r.state.now, r.behind);
     let Some(pod) = r.pod(uid) else { return };
     if let Some(at) = pod.surplus.iter().position(|s| s.id == *id) {
         let gone = pod.surplus.remove(at);
@@ -320,7 +315,7 @@ fn remember_dead(container: &mut ContainerState, attempt: u32, sandbox: u32) {
 }
 
 /// An end nobody saw: failure, never success (B10, B11).
-pub(super) fn vanished(container: &mut ContainerState, now: crate::time::Time, timing: &Timing) {
+pub(super) fn vanished(container: &mut ContainerState, now: Time, timing: &Timing) {
     let message = "The container could not be located when the agent looked for it";
     let exit = Exit {
         code: 137,

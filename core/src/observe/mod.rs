@@ -11,10 +11,11 @@ mod volume;
 use crate::anomaly::AnomalyKind;
 use crate::command::{Action, Commands, KubernetesEvent, Rule, Subject, Transition};
 use crate::context::{Touched, text};
-use crate::event::Fact;
+use crate::event::{Event, Fact};
 use crate::ids::{Name, OpId, PodUid, Word};
 use crate::node::State;
 use crate::state::PodState;
+use crate::time::Nanos;
 use alloc::sync::Arc;
 
 pub(crate) use container::end_instance;
@@ -24,14 +25,17 @@ pub(crate) use spec::{fail_with, forget_if_over, terminate, unsubscribe, wake_no
 /// One fact being recorded.
 pub(crate) struct Recording<'a> {
     pub(crate) state: &'a mut State,
+    /// How far the clock that stamps facts is behind the node's time: it was set back.
+    pub(crate) behind: Nanos,
     pub(crate) touched: &'a mut Touched,
     pub(crate) out: &'a mut Commands,
 }
 
 /// Records the fact and notes which pods it touches.
-pub(crate) fn observe(state: &mut State, fact: &Fact, touched: &mut Touched, out: &mut Commands) {
-    let mut r = Recording { state, touched, out };
-    match fact {
+pub(crate) fn observe(state: &mut State, event: &Event, touched: &mut Touched, out: &mut Commands) {
+    let behind = state.now.since(event.at);
+    let mut r = Recording { state, behind, touched, out };
+    match &event.fact {
         Fact::Tick => {}
         Fact::PodApplied(pod) => spec::pod_applied(&mut r, pod),
         Fact::PodRemoved { pod } => spec::pod_removed(&mut r, *pod),

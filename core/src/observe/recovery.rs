@@ -399,7 +399,7 @@ fn sandbox_seen(r: &mut Recording<'_>, uid: PodUid, seen: &SeenSandbox) {
 
 /// Compares a listed container with what is known of it.
 fn container_seen(r: &mut Recording<'_>, uid: PodUid, seen: &SeenContainer) {
-    let (now, timing) = (r.state.now, r.state.config.timing.clone());
+    let (now, behind, timing) = (r.state.now, r.behind, r.state.config.timing.clone());
     let id = &seen.container;
     let Some(pod) = r.pod(uid) else { return };
     let newer = pod.newer_than_look.contains(id);
@@ -429,7 +429,7 @@ fn container_seen(r: &mut Recording<'_>, uid: PodUid, seen: &SeenContainer) {
         (SeenState::Created, _) => instance.phase = InstancePhase::Created,
         (SeenState::Running { started_at }, _) => runs(container, id.attempt, *started_at),
         (SeenState::Exited(exit), _) => {
-            super::end_instance(container, stamped(exit, now), "".into(), &timing);
+            super::end_instance(container, stamped(exit, now, behind), "".into(), &timing);
             note_restart_all(pod, id);
         }
         (SeenState::Unknown, _) => {

@@ -141,6 +141,23 @@ fn a_sandbox_that_was_of_use_is_renewed_at_once() {
     assert_eq!(bench.count(mark, "sandbox"), 1, "{:?}", bench.deeds(mark));
 }
 
+/// Found by the hunt: the clock was set back by minutes, and all that ends is stamped so. Each restart still waits for its back-off.
+#[test]
+fn a_clock_that_was_set_back_ends_no_back_off() {
+    let mut bench = Bench::with(&mains(RestartPolicy::Always, 1));
+    bench.pass(Nanos::secs(500));
+    let before = bench.now;
+    for _ in 0..2 {
+        bench.exits(UID, "c0", 1);
+        bench.pass(Nanos::secs(20));
+    }
+    let mark = bench.mark();
+    bench.now = Time(before.0 - Nanos::secs(400).0);
+    bench.exits(UID, "c0", 1);
+    bench.run();
+    assert_eq!(bench.count(mark, "start"), 0);
+}
+
 /// Found by a mutant: that another removal failed, told late, says nothing of the one under way, and nothing is asked for twice.
 #[test]
 fn a_removal_that_failed_before_is_not_the_one_under_way() {
