@@ -12,14 +12,21 @@ pub fn of(pod: &PodState) -> ResourceList {
     match (&pod.lifecycle, &pod.allocated) {
         (Lifecycle::Waiting | Lifecycle::Terminated, _) | (_, None) => ResourceList::default(),
         (Lifecycle::Active | Lifecycle::Terminating(_), Some(allocated)) => {
-            let mut charge = allocated.charge.clone();
-            if !holds_what_is_allocated(pod, allocated) {
-                charge.raise_to(&actuated(pod));
-                charge.set(ResourceName::Pods, 1);
+            if holds_what_is_allocated(pod, allocated) {
+                allocated.charge.clone()
+            } else {
+                raised(pod, allocated)
             }
-            charge
         }
     }
+}
+
+/// What is allocated, and more where its containers hold more. It is one pod, whatever a container asks of those.
+fn raised(pod: &PodState, allocated: &Allocation) -> ResourceList {
+    let mut charge = allocated.charge.clone();
+    charge.raise_to(&actuated(pod));
+    charge.set(ResourceName::Pods, 1);
+    charge
 }
 
 /// Each container that runs is allocated, and holds what the allocation says: then they hold no more together than the sum
@@ -28,7 +35,13 @@ fn holds_what_is_allocated(pod: &PodState, allocated: &Allocation) -> bool {
     let as_allocated = |c: &ContainerState| {
         c.instance.as_ref().is_none_or(|i| c.removed.is_none() && i.resources == c.spec.resources)
     };
-    allocated.spec.resources.is_none() && pod.containers.iter().all(as_allocated)
+    let holds = allocated.spec.resources.is_none() && pod.containers.iter().all(as_allocated);
+    debug_assert!(
+        !holds || raised(pod, allocated) == allocated.charge,
+        "the containers of {} hold more than the sum that is allocated",
+        pod.pod.uid
+    );
+    holds
 }
 
 /// What it would be charged if its desired spec were allocated, of the resources that it would then be charged more of.
