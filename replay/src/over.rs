@@ -178,6 +178,11 @@ fn turn(verb: Verb) -> Turn {
     }
 }
 
+/// It answers a stop that was asked for.
+pub(crate) fn answers_a_stop(verb: Verb) -> bool {
+    turn(verb) == Turn::Answers
+}
+
 /// What is said of nobody in particular and rules about the node ask for.
 fn concerns_the_node(verb: Verb) -> bool {
     matches!(turn(verb), Turn::Held | Turn::Asks | Turn::Answers)

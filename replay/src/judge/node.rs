@@ -4,6 +4,7 @@ use super::kind::Kind;
 use super::report::Report;
 use super::story::{View, note, spoken};
 use crate::evidence::{Payload, Witness};
+use crate::over::answers_a_stop;
 use crate::stamp::{Moment, SECOND};
 use crate::trace::{ContainerIx, VolumeIx};
 use crate::verb::Verb;
@@ -143,22 +144,7 @@ pub fn stops(view: &View<'_>, report: &mut Report) {
         };
         let Some(end) = runtime_end else { continue };
         let own = entry.container.map(|c| view.of_container(c)).unwrap_or_default();
-        let answered = own.iter().filter(|k| **k > i).any(|k| {
-            let e = view.entry(*k);
-            matches!(
-                e.verb,
-                Verb::SandboxStopped
-                    | Verb::SandboxDead
-                    | Verb::SandboxExited
-                    | Verb::SandboxRemoved
-                    | Verb::SandboxStopFailed
-                    | Verb::StopReturned
-                    | Verb::StopFailed
-                    | Verb::ContainerExited
-                    | Verb::ContainerDead
-                    | Verb::ContainerRemoved
-            )
-        });
+        let answered = own.iter().filter(|k| **k > i).any(|k| answers_a_stop(view.entry(*k).verb));
         // Both sides of the timeout count: the next word after it is what shows the silence.
         if answered || end.since(entry.at) < wait - SECOND || !told.insert(entry.container) {
             continue;
